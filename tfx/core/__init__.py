@@ -1,0 +1,1 @@
+"""The machine: each module is the only door to its part."""

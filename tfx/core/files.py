@@ -1,0 +1,77 @@
+"""Read, hash, write atomically and lock: the only door to file changes.
+
+Knows nothing of what the bytes mean or who owns them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+PRIVATE_DIR = 0o700
+PRIVATE_FILE = 0o600
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of bytes as lower-case hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def permissions(path: Path) -> int:
+    """Return the permission bits of what a path leads to."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def make_private_dir(path: Path) -> None:
+    """Create a directory (and its parents) that only the user can enter, whatever the umask."""
+    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+    if permissions(path) != PRIVATE_DIR:
+        path.chmod(PRIVATE_DIR)
+
+
+def fsync_dir(path: Path) -> None:
+    """Make a rename in this directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_new(path: Path, data: bytes, mode: int) -> None:
+    """Create a file that must not exist, with exactly this mode, and flush it to the disk.
+
+    Raises FileExistsError, or any OSError of the file system; nothing is left behind then.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+
+
+def replace_atomically(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
+    """Write a file of our own: temp file beside it, fsync, rename, fsync of the directory.
+
+    For tfx's own state only; files of users go through the plan engine (S-47 … S-52).
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with contextlib.suppress(FileNotFoundError):
+        temporary.unlink()
+    write_new(temporary, data, mode)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    fsync_dir(path.parent)
