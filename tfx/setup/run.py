@@ -1,0 +1,130 @@
+"""The verbs of `tfx setup`: apply or preview, remove, undo, list the runs.
+
+Decides nothing about single files (the engine does) and shows nothing (the CLI does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tfx.agents.catalogue import AGENTS
+from tfx.agents.detect import detect
+from tfx.config.settings import Settings, load
+from tfx.core.clock import iso
+from tfx.core.paths import Paths
+from tfx.desired import (
+    Link,
+    Transport,
+    desired,
+    http_link,
+    in_scope,
+    other_hub_note,
+    stdio_link,
+)
+from tfx.hub import tokens
+from tfx.hub.places import HubFiles
+from tfx.plan.actions import Action
+from tfx.plan.engine import Engine
+from tfx.result import Result
+from tfx.setup.options import Mode, Options
+from tfx.setup.report import (
+    RunRow,
+    RunsData,
+    SetupData,
+    absent,
+    agent_rows,
+    declined,
+    planned,
+    planned_result,
+    reported,
+)
+
+Ask = Callable[[SetupData], bool]
+Say = Callable[[str], None]
+
+
+def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[SetupData]:
+    """Bring the machine to the desired state, or say what differs from it.
+
+    `ask` is put the plan of a first run that would change a shared file (K-5); a no ends the run
+    with nothing written. `say` hears what is being done. Raises TfxError before any write when
+    the environment, the settings or the manifest forbid it.
+    """
+    options.validate()
+    names = options.names()
+    settings = load(paths)
+    say("looking for agent CLIs")
+    found = detect(paths, AGENTS)
+    scope = in_scope(found, settings, names)
+    rows = agent_rows(found, scope, names)
+    missing = tuple(absent(row) for row in rows if row.name in names and not row.installed)
+    notes = other_hub_note(paths)
+    engine = _engine(paths)
+    preview = desired(paths, scope, settings, _link(paths, settings, options, make=False))
+    if options.mode is not Mode.APPLY:
+        say("comparing with the disk")
+        plan = engine.plan(preview, options.flags)
+        data = planned(options.mode, rows, plan, notes)
+        return planned_result(data, plan, missing, options.mode)
+    if not options.yes and not engine.runs():
+        plan = engine.plan(preview, options.flags)
+        data = planned(Mode.DRY_RUN, rows, plan, notes)
+        if plan.changes_shared_files and not ask(data):
+            return declined(data)
+    wanted = desired(paths, scope, settings, _link(paths, settings, options, make=True))
+    report = engine.apply(wanted, options.flags, _teller(say, "writing"))
+    return reported(report, rows, notes, missing)
+
+
+def _engine(paths: Paths) -> Engine:
+    return Engine(paths.setup_dir, git=paths.program("git"))
+
+
+def _link(paths: Paths, settings: Settings, options: Options, *, make: bool) -> Link | None:
+    """Return what the MCP entry leads to; a preview makes no token file (S-3)."""
+    match options.transport:
+        case None:
+            return None
+        case Transport.STDIO:
+            return stdio_link()
+        case Transport.HTTP:
+            files = HubFiles.of(paths)
+            token = tokens.read_bus(paths, files)
+            if token is None:
+                token = tokens.ensure(paths, files)[0].bus if make else tokens.new_secret()
+            return http_link(settings, token)
+
+
+def remove(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
+    """Take back all that the manifest records, whether or not its agent is there (S-37)."""
+    options.validate()
+    engine = _engine(paths)
+    limit = frozenset(options.names()) or None
+    if options.mode is not Mode.APPLY:
+        plan = engine.plan_removal(limit)
+        return planned_result(planned(options.mode, (), plan, ()), plan, (), options.mode)
+    return reported(engine.remove(limit, _teller(say, "removing")), (), (), ())
+
+
+def undo(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
+    """Take back one earlier run where the disk still holds its result (S-44)."""
+    options.validate()
+    engine = _engine(paths)
+    run = options.undo or ""
+    if options.mode is not Mode.APPLY:
+        plan = engine.plan_undo(run)
+        return planned_result(planned(options.mode, (), plan, ()), plan, (), options.mode)
+    return reported(engine.undo(run, _teller(say, "reverting")), (), (), ())
+
+
+def runs(paths: Paths) -> Result[RunsData]:
+    """List the runs that `--undo` can take back, newest first."""
+    rows = tuple(
+        RunRow(run.run, run.operation, iso(run.at_ms), run.changes, run.targets)
+        for run in _engine(paths).runs()
+    )
+    return Result(RunsData(rows))
+
+
+def _teller(say: Say, verb: str) -> Callable[[Action], None]:
+    return lambda action: say(f"{verb} {action.target}")
