@@ -88,12 +88,10 @@ def _headers(http: Http) -> Entry:
 
 
 def _command(stdio: Stdio) -> Entry:
-    entry: Entry = {"command": stdio.command, "args": list(stdio.args)}
-    return entry | _if_any("env", stdio.env)
-
-
-def _if_any(key: str, values: Mapping[str, str]) -> Entry:
-    return {key: dict(values)} if values else {}
+    entry: Entry = {"command": stdio.command, "args": [*stdio.args]}
+    if stdio.env:
+        entry["env"] = {**stdio.env}
+    return entry
 
 
 def plain_stdio(stdio: Stdio) -> Entry:
@@ -103,23 +101,25 @@ def plain_stdio(stdio: Stdio) -> Entry:
 
 def typed_stdio(stdio: Stdio) -> Entry:
     """Spell it with a leading `type`: Claude."""
-    return {"type": "stdio"} | _command(stdio)
+    return {"type": "stdio", **_command(stdio)}
 
 
 def copilot_stdio(stdio: Stdio) -> Entry:
     """Spell it as type `local` with all tools: Copilot."""
-    return {"tools": ["*"], "type": "local"} | _command(stdio)
+    return {"tools": ["*"], "type": "local", **_command(stdio)}
 
 
 def opencode_stdio(stdio: Stdio) -> Entry:
     """Spell it with one argument vector and `environment`: opencode."""
     entry: Entry = {"type": "local", "command": [stdio.command, *stdio.args]}
-    return entry | _if_any("environment", stdio.env)
+    if stdio.env:
+        entry["environment"] = {**stdio.env}
+    return entry
 
 
 def goose_stdio(stdio: Stdio) -> Entry:
     """Spell it as an extension: Goose."""
-    return {"type": "stdio", "cmd": stdio.command, "args": list(stdio.args)}
+    return {"type": "stdio", "cmd": stdio.command, "args": [*stdio.args]}
 
 
 def plain_http(http: Http) -> Entry:
@@ -129,17 +129,17 @@ def plain_http(http: Http) -> Entry:
 
 def typed_http(http: Http) -> Entry:
     """Spell it as type `http`: Claude, Gemini."""
-    return {"type": "http"} | plain_http(http)
+    return {"type": "http", **plain_http(http)}
 
 
 def copilot_http(http: Http) -> Entry:
     """Spell it as type `http` with all tools: Copilot."""
-    return {"tools": ["*"], "type": "http"} | plain_http(http)
+    return {"tools": ["*"], "type": "http", **plain_http(http)}
 
 
 def opencode_http(http: Http) -> Entry:
     """Spell it as type `remote`: opencode."""
-    return {"type": "remote"} | plain_http(http)
+    return {"type": "remote", **plain_http(http)}
 
 
 def qwen_http(http: Http) -> Entry:

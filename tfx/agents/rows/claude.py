@@ -33,14 +33,42 @@ _STATE = movable(".claude.json", "CLAUDE_CONFIG_DIR", ".claude.json")
 _OLD_STATE = _in_config(".config.json")
 
 # As `claude doctor` lists them when settings.json names an unknown event.
-_EVENTS = """
-    PreToolUse PostToolUse PostToolUseFailure PostToolBatch Notification UserPromptSubmit
-    UserPromptExpansion SessionStart SessionEnd Stop StopFailure SubagentStart SubagentStop
-    PreCompact PostCompact PreModelSwitch PostModelSwitch PermissionRequest PermissionDenied Setup
-    TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange
-    WorktreeCreate WorktreeRemove InstructionsLoaded CwdChanged FileChanged DirectoryAdded
-    MessageDisplay PreSkillShellCommand
-""".split()
+_EVENTS = (
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+    "PreSkillShellCommand",
+)
 
 CLAUDE = Agent(
     name="claude",
@@ -65,7 +93,7 @@ CLAUDE = Agent(
             re.compile(r"\$\{(?P<name>\w+)[^}]*\}"), keeps_unset=False, evidence=TESTED
         ),
     ),
-    hooks=Hooks(_in_config("settings.json"), ("hooks",), tuple(_EVENTS), "2.1.332", TESTED),
+    hooks=Hooks(_in_config("settings.json"), ("hooks",), _EVENTS, "2.1.332", TESTED),
     auth=Auth(
         files=(
             login(
