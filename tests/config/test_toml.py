@@ -10,7 +10,9 @@ import tomlkit
 
 from tfx.config import toml
 from tfx.config.keypath import MISSING, KeyPath, value_digest
-from tfx.errors import InvalidRequest, JsonValue, UnparsableFile
+from tfx.config.toml_document import load
+from tfx.config.toml_splices import Splice
+from tfx.errors import InvalidRequest, JsonValue, OperationFailed, UnparsableFile
 
 ENTRY: KeyPath = ("mcp_servers", "tfx-hub")
 STDIO: dict[str, JsonValue] = {
@@ -369,6 +371,7 @@ def test_s64_remove_element_keeps_the_neighbours_and_their_comments() -> None:
     assert toml.remove_element(b"a = [1, 2]\n", path, 2) == b"a = [1]\n"
     assert toml.remove_element(b"a = [1]\n", path, value=True) == b"a = [1]\n"
     assert toml.remove_element(b"a = 1\n", path, 1) == b"a = 1\n"
+    assert toml.remove_element(b"a = [1, # one\n 2]\n", path, 1) == b"a = [ # one\n 2]\n"
     tables = b"[[a]]\nb = 1\n[a.c]\nd = 1\n\n[[a]]\nb = 2\n"
     assert toml.remove_element(tables, path, {"b": 1, "c": {"d": 1}}) == b"\n[[a]]\nb = 2\n"
 
@@ -383,3 +386,13 @@ def test_s57_a_file_with_every_form_of_value_keeps_all_of_them(tmp_path: Path) -
     after = toml.set_key(file.read_bytes(), ENTRY, STDIO)
     assert after.startswith(text.encode())
     assert toml.delete_key(after, ENTRY) == text.encode()
+
+
+def test_s57_an_edit_that_would_move_something_else_is_not_returned() -> None:
+    before, after = load(b"a = 1\nb = 2\n"), load(b"a = 1\nb = 3\n")
+    with pytest.raises(OperationFailed, match="elsewhere"):
+        toml._committed(before, after, ("a",), 1)
+    with pytest.raises(OperationFailed, match="another value"):
+        toml._committed(before, before, ("a",), 2)
+    with pytest.raises(OperationFailed, match="break the file"):
+        toml._spliced(before, [Splice(0, 1, "b")])
