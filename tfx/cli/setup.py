@@ -92,7 +92,7 @@ def setup(
             yes=yes,
         )
 
-    def feature(screen: Screen, paths: Paths) -> Result[SetupData] | Result[RunsData]:
+    def feature(screen: Screen, paths: Paths) -> Result[SetupData | RunsData]:
         from tfx.setup import run
 
         said = options()

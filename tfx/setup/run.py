@@ -5,12 +5,14 @@ Decides nothing about single files (the engine does) and shows nothing (the CLI 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from tfx.agents.catalogue import AGENTS
 from tfx.agents.detect import detect
 from tfx.config.settings import Settings, load
 from tfx.core.clock import iso
+from tfx.core.files import make_private_dir
 from tfx.core.paths import Paths
 from tfx.desired import (
     Link,
@@ -21,8 +23,9 @@ from tfx.desired import (
     other_hub_note,
     stdio_link,
 )
-from tfx.hub import tokens
+from tfx.errors import OperationFailed
 from tfx.hub.places import HubFiles
+from tfx.hub.tokens import ensure, new_secret, read_bus
 from tfx.plan.actions import Action
 from tfx.plan.engine import Engine
 from tfx.result import Result
@@ -88,11 +91,24 @@ def _link(paths: Paths, settings: Settings, options: Options, *, make: bool) -> 
         case Transport.STDIO:
             return stdio_link()
         case Transport.HTTP:
-            files = HubFiles.of(paths)
-            token = tokens.read_bus(paths, files)
-            if token is None:
-                token = tokens.ensure(paths, files)[0].bus if make else tokens.new_secret()
-            return http_link(settings, token)
+            return http_link(settings, _bus_token(paths, make=make))
+
+
+def _bus_token(paths: Paths, *, make: bool) -> str:
+    """Return the hub's bus token; a preview that finds none goes on with one it throws away."""
+    files = HubFiles.of(paths)
+    token = read_bus(paths, files)
+    if token is None and make:
+        make_private_dir(files.directory)
+        token = ensure(paths, files)[0].bus
+    token = token or new_secret()
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", token):
+        raise OperationFailed(
+            "the bus token has characters that agents expand in their settings",
+            code="token-not-url-safe",
+            hint="use letters, digits, - and _ only, or unset TFX_HUB_TOKEN",
+        )
+    return token
 
 
 def remove(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
