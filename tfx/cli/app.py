@@ -40,8 +40,10 @@ def root(
 
 
 def _add_commands() -> None:
+    from tfx.cli import config
     from tfx.cli.update import update
 
+    app.add_typer(config.app)
     add = app.command
     add("update", cls=Command)(update)
 
