@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +66,9 @@ class StateDir:
         make_private_dir(self.path)
         make_private_dir(folder.parent)
         make_private_dir(folder)
-        plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in target.name)
+        plain = "".join(
+            c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in target.name
+        )
         name = f"{number:04d}-{plain[-_NAME_BYTES:]}"
         write_new(folder / name, data, PRIVATE_FILE)
         fsync_dir(folder)
@@ -192,8 +194,3 @@ def _remove_flat(folder: Path) -> None:
 def _unlink(path: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()
-
-
-def referenced(paths: Iterable[Path | None]) -> frozenset[Path]:
-    """Return the paths that are there."""
-    return frozenset(path for path in paths if path is not None)
