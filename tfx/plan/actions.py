@@ -131,6 +131,7 @@ class Reason(StrEnum):
     TORN = "changed-during-a-crash"
     AGENT_ABSENT = "agent-absent-or-left-out"
     UNPARSABLE = "unparsable"
+    UNEDITABLE = "cannot-be-edited-exactly"
     NOT_A_FILE = "not-a-regular-file"
     LOOP = "symlink-loop"
     OUTSIDE = "leads-out-of-its-root"

@@ -315,9 +315,8 @@ def change_to_json(change: Change) -> JsonValue:
     return plain
 
 
-def change_from_json(value: JsonValue) -> Change:
+def change_from_json(loose: Mapping[str, object]) -> Change:
     """Return the change of a journal line. Raises msgspec.ValidationError or KeyError."""
-    loose = msgspec.convert(value, type=dict[str, object])
     cls = _RECORD_TYPES[str(loose["kind"])]
     old, new = (
         None if loose[side] is None else msgspec.convert(loose[side], type=cls)

@@ -34,7 +34,7 @@ class StateDir:
         return self.path / "manifest.json"
 
     def journal(self, run: str) -> Path:
-        """The journal of a run."""
+        """Return the journal file of a run."""
         return self.path / "journal" / f"{run}.jsonl"
 
     def journals(self) -> tuple[str, ...]:
@@ -49,14 +49,7 @@ class StateDir:
         return f"{max(numbers, default=0) + 1:06d}-{stamp}Z"
 
     def _runs_in(self, folder: str) -> list[str]:
-        return [item.name for item in self._list(self.path / folder)]
-
-    @staticmethod
-    def _list(folder: Path) -> list[Path]:
-        try:
-            return sorted(folder.iterdir())
-        except FileNotFoundError:
-            return []
+        return [item.name for item in _list(self.path / folder)]
 
     # Backups
 
@@ -137,10 +130,10 @@ class StateDir:
         for run in sorted(old):
             _unlink(self.journal(run))
         alive = set(self.journals()) | pinned
-        for folder in self._list(self.path / "backup"):
+        for folder in _list(self.path / "backup"):
             if folder.name not in alive:
                 _remove_flat(folder)
-        for item in self._list(self.path / "base"):
+        for item in _list(self.path / "base"):
             if item.name not in bases:
                 _unlink(item)
         for path in list(_files(self.path / "staged")):
@@ -166,8 +159,15 @@ class StateDir:
         return lock
 
 
+def _list(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
 def _files(folder: Path) -> Iterator[Path]:
-    for item in StateDir._list(folder):
+    for item in _list(folder):
         if item.is_dir() and not item.is_symlink():
             yield from _files(item)
         else:
@@ -185,7 +185,7 @@ def prune_upwards(folder: Path, stop: Path) -> None:
 
 
 def _remove_flat(folder: Path) -> None:
-    for item in StateDir._list(folder):
+    for item in _list(folder):
         _unlink(item)
     with contextlib.suppress(OSError):
         folder.rmdir()
