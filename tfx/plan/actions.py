@@ -128,7 +128,6 @@ class Reason(StrEnum):
     DRIFTED = "retired-but-edited"
     LINK = "symlink-in-the-way"
     MOVING = "keeps-changing"
-    TORN = "changed-during-a-crash"
     AGENT_ABSENT = "agent-absent-or-left-out"
     UNPARSABLE = "unparsable"
     UNEDITABLE = "cannot-be-edited-exactly"

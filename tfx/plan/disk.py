@@ -216,7 +216,7 @@ class Writer:
             if error.errno in READ_ONLY:
                 raise ReadOnly(_why(write.target, error)) from error
             raise
-        settle_held(write, spare.held)
+        settle_held(write.target, write.before, write.after, spare.held)
         fsync_dir(write.target.parent)
 
     def _publish(self, write: Write, data: bytes, spare: Spare) -> None:
@@ -245,7 +245,7 @@ class Writer:
             with contextlib.suppress(OSError):
                 spare.held.unlink()
             raise
-        settle_held(write, spare.held)
+        settle_held(write.target, write.before, write.after, spare.held)
 
     def _name_it(self, temporary: Path, target: Path) -> None:
         """Publish a new file; by a hard link, which unlike a rename never replaces a late comer."""
@@ -287,24 +287,24 @@ class Writer:
             os.close(descriptor)
 
 
-def settle_held(write: Write, held: Path) -> None:
+def settle_held(target: Path, before: State | None, after: State | None, held: Path) -> None:
     """Let go of the old file, or put it back when somebody wrote to it at the last moment.
 
-    Raises Moved when it was put back.
+    Raises Moved in that case; `held` is still there when the target was rewritten as well.
     """
     state = state_of(held)
     if state is None:
         return
-    if state == write.before:
+    if state == before:
         held.unlink()
         return
-    now = state_of(write.target)
-    if now == write.after and now is not None:
-        held.replace(write.target)
-    elif now is None:
-        write.target.hardlink_to(held)
+    now = state_of(target)
+    if now is None:
+        target.hardlink_to(held)
         held.unlink()
-    raise Moved(str(write.target))
+    elif now == after:
+        held.replace(target)
+    raise Moved(str(target))
 
 
 def overwrite(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tfx.config.keypath import MISSING, KeyPath, leaves, value_digest
+from tfx.config.keypath import MISSING, KeyPath, leaves
 from tfx.errors import OperationFailed
-from tfx.plan.actions import CHANGES, Action, ActionKind, Format, Reason, State, WantedEntry
+from tfx.plan.actions import CHANGES, Action, ActionKind, Format, Reason, State
 from tfx.plan.decide import Case, Decision, decide
 from tfx.plan.disk import Found, Obstacle, Write
 from tfx.plan.documents import Document, Edit, canonical_equal, is_blank, lookup, parse

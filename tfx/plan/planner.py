@@ -31,8 +31,9 @@ def make_steps(desired: Desired, context: Context) -> tuple[Step, ...]:
     places |= {_resolved(wanted.root) for wanted in desired.files}
     places |= {_resolved(wanted.file) for wanted in desired.entries}
     steps = [plan_file(item, context) for item in _file_items(desired.files, places, context)]
-    for shared in _shared_files(desired.entries, places, context):
-        steps.append(plan_shared(shared, context))
+    steps += [
+        plan_shared(file, context) for file in _shared_files(desired.entries, places, context)
+    ]
     return tuple(sorted(steps, key=lambda step: (step.phase, step.rank)))
 
 
@@ -42,8 +43,7 @@ def make_removal(context: Context) -> tuple[Step, ...]:
     places = {Path(record.root) for record in manifest.files.values()}
     places |= {_resolved(Path(record.file)) for record in manifest.entries.values()}
     steps = [plan_file(item, context) for item in _file_items((), places, context)]
-    for shared in _shared_files((), places, context):
-        steps.append(plan_shared(shared, context))
+    steps += [plan_shared(file, context) for file in _shared_files((), places, context)]
     return tuple(sorted(steps, key=lambda step: (step.phase, step.rank)))
 
 

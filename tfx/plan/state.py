@@ -121,7 +121,20 @@ class StateDir:
                     return path
         return None
 
+    def find_staged(self, state: State) -> Path | None:
+        """Return any file under `staged` with exactly this content."""
+        for path in _files(self.path / "staged"):
+            with contextlib.suppress(OSError):
+                if digest(path.read_bytes()) == state.sha256:
+                    return path
+        return None
+
     # Retention
+
+    def discard(self, run: str) -> None:
+        """Forget a run in which nothing was changed."""
+        _unlink(self.journal(run))
+        _remove_flat(self.path / "backup" / run)
 
     def prune(self, pinned: frozenset[str], bases: frozenset[str], staged: frozenset[Path]) -> None:
         """Remove what is older than the last runs and nobody refers to (S-45)."""

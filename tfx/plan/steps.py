@@ -121,7 +121,7 @@ def conflict_hint(reason: Reason) -> str:
             return ABSENT
         case Reason.LINK:
             return MINE
-        case Reason.TORN | Reason.MOVING:
+        case Reason.MOVING:
             return "run `tfx setup` again"
         case _:
             return BOTH
