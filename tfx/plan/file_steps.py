@@ -159,14 +159,14 @@ def _noted(view: _View, step: Step, context: Context) -> Step:
     item = view.item
     match view.decision.reason:
         case Reason.GONE:
-            return replace(step, changes=(Change(item.record, None),))
+            return replace(step, notes=(Change(item.record, None),))
         case Reason.DRIFTED:
             action = replace(step.actions[0], detail=_successor(item, context))
-            return replace(step, actions=(action,), changes=(Change(item.record, None),))
+            return replace(step, actions=(action,), notes=(Change(item.record, None),))
         case Reason.KEEP_MINE:
-            return replace(step, changes=(_declined(item, view.agents),))
+            return replace(step, notes=(_declined(item, view.agents),))
         case _:
-            return replace(step, changes=(_recorded(view),), base=_data(item))
+            return replace(step, notes=(_recorded(view),), base=_data(item))
 
 
 def _successor(item: FileItem, context: Context) -> str:
@@ -186,7 +186,7 @@ def _settled(view: _View, step: Step) -> Step:
         change = _recorded(view)
         if change.new != change.old:
             action = _action(view, ActionKind.RECORD, Reason.RELEASED)
-            return replace(step, actions=(action,), changes=(change,))
+            return replace(step, actions=(action,), notes=(change,))
     return replace(step, actions=(), settled=step.actions)
 
 
@@ -197,7 +197,7 @@ def _release(item: FileItem, others: tuple[str, ...]) -> Step:
     view = _View(item, None, Decision(ActionKind.RECORD, Reason.RELEASED), others)
     action = _action(view, ActionKind.RECORD, Reason.RELEASED, f"still used by {', '.join(others)}")
     change = Change(record, replace(record, agents=others))
-    return Step((action,), lambda: _release(item, others), changes=(change,))
+    return Step((action,), lambda: _release(item, others), notes=(change,))
 
 
 def _data(item: FileItem) -> bytes | None:
@@ -304,11 +304,11 @@ def _obstructed(
         return replace(step, settled=(skipped,))
     if new is None and not unreadable:
         kept = bare(ActionKind.KEEP, Reason.DRIFTED)
-        return replace(step, actions=(kept,), changes=(Change(record, None),))
+        return replace(step, actions=(kept,), notes=(Change(record, None),))
     if new is not None and record is not None and record.kept == new.token():
         return replace(step, settled=(bare(ActionKind.KEPT, Reason.KEEP_MINE),))
     if new is not None and context.flags.keep_mine:
         kept = bare(ActionKind.KEEP, Reason.KEEP_MINE)
-        return replace(step, actions=(kept,), changes=(_declined(item, agents),))
+        return replace(step, actions=(kept,), notes=(_declined(item, agents),))
     action = refused(obstacle, item.place, agents, target=str(item.place), new=new)
     return replace(step, actions=(replace(action, asset=item.asset),))
