@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeAlias, assert_never
 
 from tfx.config.keypath import MISSING, KeyPath, Missing, canonical
-from tfx.errors import JsonValue, OperationFailed, UnparsableFile
+from tfx.errors import InvalidRequest, JsonValue, OperationFailed, UnparsableFile
 from tfx.plan.actions import Format, Reason
 from tfx.plan.disk import Obstacle
 
@@ -117,7 +117,7 @@ class Document:
                 data = _edited(verbs, data, edit)
             except UnparsableFile as error:
                 raise _as_obstacle(error) from error
-            except OperationFailed as error:
+            except (OperationFailed, InvalidRequest) as error:
                 raise Obstacle(Reason.UNEDITABLE, error.message) from error
             _model(model, edit)
         value = parse(self.format, data)
