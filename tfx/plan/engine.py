@@ -33,7 +33,7 @@ from tfx.plan.outcomes import outcome_of
 from tfx.plan.planner import make_removal, make_steps
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
-from tfx.plan.steps import Context, Step, plan_of
+from tfx.plan.steps import Context, Patience, Step, plan_of
 from tfx.plan.undo import make_undo
 
 _Build = Callable[[Manifest], tuple[Step, ...]]
@@ -123,19 +123,22 @@ class Engine:
         """
         return as_if_recovered(self._state, load(self._state.manifest))
 
-    def _context(
-        self, manifest: Manifest, scope: frozenset[str] | None, flags: Flags | None = None
-    ) -> Context:
-        return Context(manifest, self._state, flags or Flags(), scope, sleep=self._sleep)
-
     def _setup(self, desired: Desired, flags: Flags | None) -> _Build:
         self._refuse_state_in(
             [*desired.places, *(wanted.root for wanted in desired.files)], desired
         )
 
+        patience = Patience(self._sleep)
+
         def build(manifest: Manifest) -> tuple[Step, ...]:
-            context = self._context(manifest, desired.agents_in_scope, flags)
-            context.renames = desired.renames
+            context = Context(
+                manifest,
+                self._state,
+                flags or Flags(),
+                desired.agents_in_scope,
+                desired.renames,
+                patience,
+            )
             return make_steps(desired, context)
 
         return build
@@ -153,14 +156,20 @@ class Engine:
                 )
 
     def _removal(self, agents: frozenset[str] | None) -> _Build:
-        return lambda manifest: make_removal(self._context(manifest, agents))
+        patience = Patience(self._sleep)
+
+        def build(manifest: Manifest) -> tuple[Step, ...]:
+            context = Context(manifest, self._state, Flags(), agents, patience=patience)
+            return make_removal(context)
+
+        return build
 
     def _undo(self, run: str) -> _Build:
         def build(manifest: Manifest) -> tuple[Step, ...]:
             path = self._state.journal(run)
             if not path.is_file():
                 raise self._unknown(run)
-            return make_undo(read(path), self._context(manifest, None))
+            return make_undo(read(path), Context(manifest, self._state, Flags(), None))
 
         return build
 

@@ -294,7 +294,7 @@ def _finished(draft: _Draft) -> Step:
         phase=_PHASE,
         rank=(str(file.path), 0, ""),
     )
-    changes = _differences(draft)
+    changes = (*_differences(draft), *_moved_shared(draft))
     if draft.document.data == (found.data or b""):
         return replace(step, notes=changes)
     notes = tuple(c for c in changes if not draft.touched.intersection(_names(c)))
@@ -316,6 +316,24 @@ def _differences(draft: _Draft) -> tuple[Change, ...]:
     return tuple(Change(old, new) for old, new in pairs if old != new)
 
 
+def _shared_before(draft: _Draft) -> SharedRecord | None:
+    """Return what is recorded of the file, also when it was moved behind a link since."""
+    shared = draft.context.manifest.shared
+    names = (str(draft.file.target), *sorted({record.file for record in draft.file.records}))
+    found = next((shared[name] for name in names if name in shared), None)
+    return None if found is None else replace(found, file=str(draft.file.target))
+
+
+def _moved_shared(draft: _Draft) -> tuple[Change, ...]:
+    target = str(draft.file.target)
+    shared = draft.context.manifest.shared
+    names = {record.file for record in draft.file.records} - {target}
+    gone = tuple(Change(shared[name], None) for name in sorted(names) if name in shared)
+    if not gone or target in shared:
+        return gone
+    return (*gone, Change(None, _shared_before(draft)))
+
+
 def _names(change: Change) -> set[str]:
     return {name_of(record) for record in (change.old, change.new) if record is not None}
 
@@ -333,7 +351,7 @@ def _hand_over_parents(draft: _Draft) -> None:
 def _bytes_after(draft: _Draft) -> tuple[bytes | None, tuple[Change, ...]]:
     """Return the new bytes (None = delete the file) and what is recorded of the file."""
     found, document = draft.found, draft.document
-    old = draft.context.manifest.shared.get(str(draft.file.target))
+    old = _shared_before(draft)
     unbroken = old is not None and found.state is not None and old.sha256 == found.state.sha256
     if any(record.value_sha256 for record in draft.after.values()):
         digest = Write(found.target, None, document.data).after

@@ -69,6 +69,18 @@ class Step:
 
 
 @dataclass(slots=True)
+class Patience:
+    """Waits for a file that is being rewritten (S-73), once for each file in one command."""
+
+    sleep: Callable[[float], None]
+    spent: set[Path] = field(default_factory=set)
+
+    def pauses(self, path: Path) -> tuple[float, ...]:
+        """Return how long to wait after each look that failed."""
+        return () if path in self.spent else RETRY_PAUSES_S
+
+
+@dataclass(slots=True)
 class Context:
     """What planning reads: the manifest, the user's word, and a disk that may need patience."""
 
@@ -76,10 +88,8 @@ class Context:
     state: StateDir
     flags: Flags
     scope: frozenset[str] | None  # None = every agent
-    removing: bool = False
     renames: Mapping[str, str] = field(default_factory=dict)
-    sleep: Callable[[float], None] = time.sleep
-    patient: bool = True  # False once a file did not get better while we waited (S-73)
+    patience: Patience = field(default_factory=lambda: Patience(time.sleep))
 
     def in_scope(self, agents: tuple[str, ...]) -> bool:
         """Say whether a record of these agents may be touched (K-13)."""
@@ -96,8 +106,8 @@ def read_shared(path: Path, context: Context, check: Callable[[bytes], None]) ->
     `check` raises Obstacle for bytes that are no document. Raises Obstacle. A file that stays
     empty is returned as it is.
     """
-    pauses = RETRY_PAUSES_S if context.patient else ()
-    for pause_s in (*pauses, None):
+    patience = context.patience
+    for pause_s in (*patience.pauses(path), None):
         found = look(path, LIMIT_BYTES)
         if found.data is None:
             return found
@@ -107,10 +117,11 @@ def read_shared(path: Path, context: Context, check: Callable[[bytes], None]) ->
                 return found
         except Obstacle:
             if pause_s is None:
+                patience.spent.add(path)
                 raise
         if pause_s is not None:
-            context.sleep(pause_s)
-    context.patient = False
+            patience.sleep(pause_s)
+    patience.spent.add(path)
     return found
 
 
@@ -131,6 +142,8 @@ def refused(
     obstacle: Obstacle, path: Path, agents: tuple[str, ...], *, target: str, new: State | None
 ) -> Action:
     """Return the action for something that is left exactly as it is (S-54)."""
+    at = f"{path}:{obstacle.line}:{obstacle.column}" if obstacle.line else str(path)
+    detail = obstacle.detail if str(path) in obstacle.detail else f"{at}: {obstacle.detail}"
     return Action(
         ActionKind.REFUSED,
         obstacle.reason,
@@ -138,7 +151,7 @@ def refused(
         path,
         agents,
         new=new,
-        detail=obstacle.detail,
+        detail=detail,
         hint=_refusal_hint(obstacle.reason, path),
         line=obstacle.line,
         column=obstacle.column,
