@@ -177,18 +177,26 @@ class Run:
         self._journal.end(intent.number, fate)
 
     def prune_dirs(self, manifest: Manifest) -> None:
-        """Remove directories of ours that hold nothing; what others use is theirs from now on."""
-        manifest = manifest.after(self.changes)
-        used = [record.target or record.key for record in manifest.files.values()]
-        used += [record.file for record in manifest.entries.values()]
-        gone = []
-        for directory in sorted(manifest.dirs, key=len, reverse=True):
-            if not any(path.startswith(f"{directory}/") for path in used):
-                remove_empty((directory,))
-                gone.append(Change(directory, None))
+        """Remove the directories of ours that this run has emptied."""
+        gone = prune_dirs(manifest.after(self.changes))
         if gone:
-            self._journal.record(tuple(gone))
+            self._journal.record(gone)
             self.changes += gone
+
+
+def prune_dirs(manifest: Manifest) -> tuple[Change, ...]:
+    """Remove directories of ours that hold nothing; what others use is theirs from now on.
+
+    Return what the manifest has to learn of it.
+    """
+    used = [record.target or record.key for record in manifest.files.values()]
+    used += [record.file for record in manifest.entries.values()]
+    gone = []
+    for directory in sorted(manifest.dirs, key=len, reverse=True):
+        if not any(path.startswith(f"{directory}/") for path in used):
+            remove_empty((directory,))
+            gone.append(Change(directory, None))
+    return tuple(gone)
 
 
 class _Failure:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tfx.core.files import fsync_dir
 from tfx.errors import OperationFailed
-from tfx.plan.apply import remove_empty
+from tfx.plan.apply import prune_dirs, remove_empty
 from tfx.plan.disk import Disk, Moved, Spare, overwrite, settle_held, state_of
 from tfx.plan.journal import Fate, Intent, Journal, Story, read
 from tfx.plan.manifest import Change, Manifest
@@ -59,6 +59,9 @@ def recover(
                     if new.fate is Fate.DROPPED:
                         remove_empty(new.dirs)
             manifest = manifest.after(_learned(judged), run)
+            if gone := prune_dirs(manifest):
+                journal.record(gone)
+                manifest = manifest.after(gone)
             save(manifest)
             journal.commit()
     return manifest, runs
