@@ -12,8 +12,8 @@ from pathlib import Path
 from tfx.config.keypath import MISSING
 from tfx.errors import NotFound, TfxError
 from tfx.plan.actions import Action, Desired, Diff, WantedEntry, WantedFile
-from tfx.plan.disk import Obstacle, look
 from tfx.plan.documents import Document, editor, lookup
+from tfx.plan.look import Obstacle, look
 from tfx.plan.outcomes import redacted, snippet
 from tfx.plan.state import StateDir
 

@@ -28,9 +28,10 @@ from tfx.plan.apply import Run as Writing
 from tfx.plan.diffs import diff_of
 from tfx.plan.disk import Disk
 from tfx.plan.journal import Journal, Story, read
-from tfx.plan.manifest import Manifest, load, save
+from tfx.plan.manifest import load, save
 from tfx.plan.outcomes import outcome_of
 from tfx.plan.planner import make_removal, make_steps
+from tfx.plan.records import Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Context, Patience, Step, plan_of

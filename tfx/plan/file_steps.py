@@ -14,8 +14,9 @@ from tfx.core.files import digest
 from tfx.errors import OperationFailed
 from tfx.plan.actions import Action, ActionKind, Reason, State, WantedFile
 from tfx.plan.decide import Case, Decision, decide
-from tfx.plan.disk import Found, Obstacle, Write, look
-from tfx.plan.manifest import Change, FileRecord, Replaced
+from tfx.plan.disk import Write
+from tfx.plan.look import Found, Obstacle, look
+from tfx.plan.records import Change, FileRecord, Replaced
 from tfx.plan.steps import SKILL, Context, Staging, Step, conflict_hint, refused
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from tfx.core.files import digest
 from tfx.plan.actions import Desired, Format, WantedEntry, WantedFile
-from tfx.plan.disk import Obstacle, look
+from tfx.plan.drafts import SharedFile
 from tfx.plan.entry_edits import EntryItem
-from tfx.plan.entry_steps import SharedFile, plan_shared
+from tfx.plan.entry_steps import plan_shared
 from tfx.plan.file_steps import FileItem, plan_file
-from tfx.plan.manifest import EntryRecord, entry_name
+from tfx.plan.look import Obstacle, look
+from tfx.plan.records import EntryRecord, entry_name
 from tfx.plan.steps import SKILL, Context, Step
 
 

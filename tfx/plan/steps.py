@@ -19,8 +19,9 @@ from tfx.plan.actions import (
     State,
     WantedEntry,
 )
-from tfx.plan.disk import Found, Obstacle, Write, look
-from tfx.plan.manifest import Change, Manifest
+from tfx.plan.disk import Write
+from tfx.plan.look import Found, Obstacle, look
+from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
 
 LIMIT_BYTES = 32 * 1024 * 1024

@@ -11,18 +11,12 @@ from pathlib import Path
 from tfx.config.keypath import MISSING, value_digest
 from tfx.errors import JsonValue, OperationFailed
 from tfx.plan.actions import Action, ActionKind, Format, Reason, State
-from tfx.plan.disk import Found, Obstacle, Write, look
+from tfx.plan.disk import Write
 from tfx.plan.documents import Append, Document, Edit, SetKey, array, lookup
 from tfx.plan.entry_edits import EntryItem, deletion, disk_state
 from tfx.plan.journal import Intent, Story
-from tfx.plan.manifest import (
-    Change,
-    EntryRecord,
-    FileRecord,
-    Manifest,
-    Record,
-    SharedRecord,
-)
+from tfx.plan.look import Found, Obstacle, look
+from tfx.plan.records import Change, EntryRecord, FileRecord, Manifest, Record, SharedRecord
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Context, Step, refused
 
