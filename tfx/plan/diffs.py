@@ -79,7 +79,8 @@ def _merge_command(action: Action, state: StateDir, git: Path | None) -> str | N
     if git is None or action.base is None or action.new is None:
         return None
     base = state.path / "base" / action.base.sha256
-    staged = state.find_staged(action.new)
+    new = action.new.sha256
+    staged = next((path for path, sha256 in state.all_staged() if sha256 == new), None)
     if staged is None:
         return None
     words = [str(git), "merge-file", "-p", "--diff3", str(action.path), str(base), str(staged)]

@@ -56,7 +56,7 @@ def differences(draft: Draft) -> tuple[Change, ...]:
     return tuple(Change(old, new) for old, new in pairs if old != new)
 
 
-def _shared_before(draft: Draft) -> SharedRecord | None:
+def shared_before(draft: Draft) -> SharedRecord | None:
     """Return what is recorded of the file, also when it was moved behind a link since."""
     shared = draft.context.manifest.shared
     names = (str(draft.file.target), *sorted({record.file for record in draft.file.records}))
@@ -72,7 +72,7 @@ def moved_shared(draft: Draft) -> tuple[Change, ...]:
     gone = tuple(Change(shared[name], None) for name in sorted(names) if name in shared)
     if not gone or target in shared:
         return gone
-    return (*gone, Change(None, _shared_before(draft)))
+    return (*gone, Change(None, shared_before(draft)))
 
 
 def names_of(change: Change) -> set[str]:
@@ -90,10 +90,16 @@ def hand_over_parents(draft: Draft) -> None:
         draft.touched.add(heirs[0])
 
 
+def let_go(draft: Draft) -> bool:
+    """Say whether nothing in a file that we had edited is ours any more."""
+    ours = any(record.value_sha256 for record in draft.after.values())
+    return not ours and shared_before(draft) is not None
+
+
 def bytes_after(draft: Draft) -> tuple[bytes | None, tuple[Change, ...]]:
     """Return the new bytes (None = delete the file) and what is recorded of the file."""
     found, document = draft.found, draft.document
-    old = _shared_before(draft)
+    old = shared_before(draft)
     unbroken = old is not None and found.state is not None and old.sha256 == found.state.sha256
     if any(record.value_sha256 for record in draft.after.values()):
         digest = Write(found.target, None, document.data).after

@@ -19,6 +19,7 @@ from tfx.plan.drafts import (
     bytes_after,
     differences,
     hand_over_parents,
+    let_go,
     moved_shared,
     names_of,
 )
@@ -274,10 +275,13 @@ def _finished(draft: Draft) -> Step:
         rank=(str(file.path), 0, ""),
     )
     changes = (*differences(draft), *moved_shared(draft))
-    if draft.document.data == (found.data or b""):
+    same_bytes = draft.document.data == (found.data or b"")
+    if same_bytes and not let_go(draft):
         return replace(step, notes=changes)
     notes = tuple(c for c in changes if not draft.touched.intersection(names_of(c)))
     data, shared = bytes_after(draft)
+    if data == found.data:
+        return replace(step, notes=(*changes, *shared))
     mode = found.state.mode if found.state is not None else None
     if mode is None:
         mode = 0o600 if any(i.wanted and i.wanted.secret for i in file.items) else 0o644

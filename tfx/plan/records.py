@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from tfx.config.keypath import KeyPath
 from tfx.plan.actions import Format, State
@@ -168,16 +168,15 @@ class Manifest:
         files, entries, shared = dict(self.files), dict(self.entries), dict(self.shared)
         dirs = set(self.dirs)
         for change in changes:
-            record, gone = change.record, change.new is None
-            match record:
+            match change.record:
                 case FileRecord():
-                    _put(files, record.key, None if gone else record)
+                    _fold(files, change)
                 case EntryRecord():
-                    _put(entries, record.name, None if gone else record)
+                    _fold(entries, change)
                 case SharedRecord():
-                    _put(shared, record.file, None if gone else record)
-                case str():
-                    (dirs.discard if gone else dirs.add)(record)
+                    _fold(shared, change)
+                case str() as directory:
+                    (dirs.discard if change.new is None else dirs.add)(directory)
         return Manifest(run or self.run, files, entries, shared, frozenset(dirs))
 
     @property
@@ -190,8 +189,9 @@ class Manifest:
         return frozenset(pointer.split("/", 1)[0] for pointer in pointers)
 
 
-def _put(table: dict[str, _R], key: str, record: _R | None) -> None:
-    if record is None:
-        table.pop(key, None)
-    else:
-        table[key] = record
+def _fold(table: dict[str, _R], change: Change) -> None:
+    """Change one table; a record that moved leaves its old place."""
+    if change.old is not None:
+        table.pop(name_of(change.old), None)
+    if change.new is not None:
+        table[name_of(change.new)] = cast("_R", change.new)

@@ -105,6 +105,9 @@ def _planned(undo: _Undo) -> Step:
         found = look(intent.target)
         if found.state == intent.after and _recorded_result(undo):
             return _whole(undo, found)
+        if found.state == intent.before:
+            settled = _action(undo, ActionKind.UNCHANGED, found.state)
+            return Step((), lambda: _planned(undo), (settled,))
         if undo.entries and found.data is not None:
             return _entrywise(undo, found)
     except Obstacle as obstacle:
