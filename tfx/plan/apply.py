@@ -23,22 +23,11 @@ from tfx.plan.actions import (
     State,
     WantedEntry,
 )
-from tfx.plan.disk import (
-    READ_ONLY,
-    Disk,
-    Moved,
-    Obstacle,
-    ReadOnly,
-    Spare,
-    Unverified,
-    Write,
-    Writer,
-    look,
-    state_of,
-)
+from tfx.plan.disk import READ_ONLY, Disk, Moved, ReadOnly, Spare, Unverified, Write, Writer
 from tfx.plan.journal import Fate, Intent, Journal
-from tfx.plan.manifest import Change, Manifest
+from tfx.plan.look import Obstacle, look, state_of
 from tfx.plan.outcomes import outcome_of, snippet, with_inactive_scripts
+from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Step
 

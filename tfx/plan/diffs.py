@@ -12,8 +12,8 @@ from pathlib import Path
 from tfx.config.keypath import MISSING
 from tfx.errors import NotFound, TfxError
 from tfx.plan.actions import Action, Desired, Diff, WantedEntry, WantedFile
-from tfx.plan.disk import Obstacle, look
 from tfx.plan.documents import Document, editor, lookup
+from tfx.plan.look import Obstacle, look
 from tfx.plan.outcomes import redacted, snippet
 from tfx.plan.state import StateDir
 
@@ -79,7 +79,8 @@ def _merge_command(action: Action, state: StateDir, git: Path | None) -> str | N
     if git is None or action.base is None or action.new is None:
         return None
     base = state.path / "base" / action.base.sha256
-    staged = state.find_staged(action.new)
+    new = action.new.sha256
+    staged = next((path for path, sha256 in state.all_staged() if sha256 == new), None)
     if staged is None:
         return None
     words = [str(git), "merge-file", "-p", "--diff3", str(action.path), str(base), str(staged)]

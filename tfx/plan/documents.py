@@ -14,7 +14,7 @@ from typing import TypeAlias, assert_never
 from tfx.config.keypath import MISSING, KeyPath, Missing, canonical
 from tfx.errors import InvalidRequest, JsonValue, OperationFailed, UnparsableFile
 from tfx.plan.actions import Format, Reason
-from tfx.plan.disk import Obstacle
+from tfx.plan.look import Obstacle
 
 _BOM = b"\xef\xbb\xbf"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfx import __version__
 from tfx.core.clock import Clock, SystemClock
-from tfx.errors import NotFound, UnsafeEnvironment
+from tfx.errors import NotFound, OperationFailed, UnsafeEnvironment
 from tfx.plan.actions import (
     Action,
     Desired,
@@ -28,12 +28,13 @@ from tfx.plan.apply import Run as Writing
 from tfx.plan.diffs import diff_of
 from tfx.plan.disk import Disk
 from tfx.plan.journal import Journal, Story, read
-from tfx.plan.manifest import Manifest, load, save
+from tfx.plan.manifest import load, save
 from tfx.plan.outcomes import outcome_of
 from tfx.plan.planner import make_removal, make_steps
+from tfx.plan.records import Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
-from tfx.plan.steps import Context, Patience, Step, plan_of
+from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
 from tfx.plan.undo import make_undo
 
 _Build = Callable[[Manifest], tuple[Step, ...]]
@@ -187,6 +188,20 @@ class Engine:
             steps = build(load(self._state.manifest))
             if all(step.idle for step in steps):
                 return Report(None, _as_planned(steps, removing=removing))
+        try:
+            return self._write_locked(operation, build, progress, removing=removing)
+        except OSError as error:
+            where = error.filename or self._state.path
+            raise OperationFailed(
+                f"cannot write the state of setup, {where}: {error.strerror or error}",
+                hint="make room or make it writable and run the command again: "
+                "what was begun is finished first",
+                details={"path": str(where)},
+            ) from error
+
+    def _write_locked(
+        self, operation: str, build: _Build, progress: Progress | None, *, removing: bool
+    ) -> Report:
         with self._state.lock(self._lock_timeout_s, self._sleep):
             manifest, recovered = recover(
                 self._state, load(self._state.manifest), self._save, self._checkpoint
@@ -220,13 +235,33 @@ class Engine:
         if not writing.touched and not writing.changes:
             self._state.discard(run)
             return Report(None, outcomes, recovered)
-        staged = {outcome.staged for outcome in outcomes if outcome.staged}
+        staged = still_staged(self._state, manifest, outcomes)
         bases = {record.sha256 for record in manifest.files.values() if record.sha256}
-        self._state.prune(manifest.pinned_runs, frozenset(bases), frozenset(staged))
+        self._state.prune(manifest.pinned_runs, frozenset(bases), staged)
         return Report(run, outcomes, recovered)
 
     def _save(self, manifest: Manifest) -> None:
         save(self._state.manifest, manifest, __version__)
+
+
+def still_staged(
+    state: StateDir, manifest: Manifest, outcomes: Iterable[Outcome]
+) -> frozenset[Path]:
+    """Return the staged versions of conflicts that are still open (S-45)."""
+    latest = {outcome.staged for outcome in outcomes if outcome.staged}
+    places = {state.place_of(path) for path in latest}
+    recorded = {
+        staging_place(Path(record.root), record.path): record.sha256
+        for record in manifest.files.values()
+    }
+    pending = {
+        path
+        for path, sha256 in state.all_staged()
+        if (place := state.place_of(path)) not in places
+        and place in recorded
+        and recorded[place] != sha256
+    }
+    return frozenset(latest | pending)
 
 
 def _shown(story: Story) -> Run:

@@ -13,9 +13,9 @@ from pathlib import Path
 from tfx.config.keypath import MISSING, KeyPath, Missing, canonical, leaves, value_digest
 from tfx.errors import JsonValue
 from tfx.plan.actions import State, WantedEntry
-from tfx.plan.disk import Obstacle
 from tfx.plan.documents import Append, DeleteKey, Edit, RemoveElement, SetKey, array, lookup
-from tfx.plan.manifest import EntryRecord, entry_name
+from tfx.plan.look import Obstacle
+from tfx.plan.records import EntryRecord, entry_name
 
 
 @dataclass(frozen=True, slots=True)

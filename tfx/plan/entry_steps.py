@@ -5,15 +5,24 @@ Knows no agent and writes nothing; values with a token leave it only inside the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
-from tfx.config.keypath import MISSING, KeyPath, leaves
+from tfx.config.keypath import MISSING, leaves
 from tfx.errors import OperationFailed
-from tfx.plan.actions import CHANGES, Action, ActionKind, Format, Reason, State
+from tfx.plan.actions import CHANGES, Action, ActionKind, Reason, State
 from tfx.plan.decide import Case, Decision, decide
-from tfx.plan.disk import Found, Obstacle, Write
-from tfx.plan.documents import Document, Edit, canonical_equal, is_blank, lookup, parse
+from tfx.plan.disk import Write
+from tfx.plan.documents import Document, Edit, lookup, parse
+from tfx.plan.drafts import (
+    Draft,
+    SharedFile,
+    bytes_after,
+    differences,
+    hand_over_parents,
+    let_go,
+    moved_shared,
+    names_of,
+)
 from tfx.plan.entry_edits import (
     EntryItem,
     creation,
@@ -23,41 +32,12 @@ from tfx.plan.entry_edits import (
     replacement,
     update,
 )
-from tfx.plan.manifest import Change, EntryRecord, Replaced, SharedRecord, name_of
+from tfx.plan.look import Obstacle
+from tfx.plan.records import EntryRecord, Replaced
 from tfx.plan.steps import Context, Step, conflict_hint, read_shared, refused
 
 _PHASE = 1
 _OPEN_TO_OTHERS = 0o077
-
-
-@dataclass(frozen=True, slots=True)
-class SharedFile:
-    """One shared file: the path as wanted, fully resolved, and all that concerns it.
-
-    `records` are all records of the file, `items` those of them and the wants to be planned.
-    """
-
-    path: Path
-    target: Path
-    format: Format
-    items: tuple[EntryItem, ...]
-    records: tuple[EntryRecord, ...]
-
-
-@dataclass(slots=True)
-class _Draft:
-    """The plan of one file while its entries are decided one after the other."""
-
-    file: SharedFile
-    context: Context
-    found: Found
-    document: Document
-    before: dict[str, EntryRecord]
-    after: dict[str, EntryRecord]
-    touched: set[str] = field(default_factory=set)
-    orphans: list[KeyPath] = field(default_factory=list)
-    actions: list[Action] = field(default_factory=list)
-    settled: list[Action] = field(default_factory=list)
 
 
 def plan_shared(file: SharedFile, context: Context) -> Step:
@@ -68,7 +48,7 @@ def plan_shared(file: SharedFile, context: Context) -> Step:
     except Obstacle as obstacle:
         return _refused(file, obstacle, context)
     records = {record.name: record for record in file.records}
-    draft = _Draft(file, context, found, document, records, dict(records))
+    draft = Draft(file, context, found, document, records, dict(records))
     for item in file.items:
         _plan_entry(draft, item)
     return _finished(draft)
@@ -130,7 +110,7 @@ def _action(
     )
 
 
-def _plan_entry(draft: _Draft, item: EntryItem) -> None:
+def _plan_entry(draft: Draft, item: EntryItem) -> None:
     try:
         disk = disk_state(draft.document.value, item)
         decision = _decided(draft, item, disk)
@@ -151,7 +131,7 @@ def _plan_entry(draft: _Draft, item: EntryItem) -> None:
         draft.actions.append(replace(action, warning=_warning(draft, item, decision)))
 
 
-def _settle(draft: _Draft, item: EntryItem, action: Action) -> None:
+def _settle(draft: Draft, item: EntryItem, action: Action) -> None:
     name = item.name(draft.file.target)
     if action.kind is ActionKind.UNCHANGED and draft.after.get(name) != item.record:
         action = replace(action, kind=ActionKind.RECORD)
@@ -160,7 +140,7 @@ def _settle(draft: _Draft, item: EntryItem, action: Action) -> None:
         draft.settled.append(action)
 
 
-def _decided(draft: _Draft, item: EntryItem, disk: State | None) -> Decision:
+def _decided(draft: Draft, item: EntryItem, disk: State | None) -> Decision:
     record = item.record
     case = Case(
         base=record.state if record else None,
@@ -173,7 +153,7 @@ def _decided(draft: _Draft, item: EntryItem, disk: State | None) -> Decision:
     return decide(case, draft.context.flags)
 
 
-def _edits(draft: _Draft, item: EntryItem, decision: Decision) -> tuple[Edit, ...]:
+def _edits(draft: Draft, item: EntryItem, decision: Decision) -> tuple[Edit, ...]:
     value = draft.document.value
     match decision.kind:
         case ActionKind.DELETE:
@@ -190,7 +170,7 @@ def _edits(draft: _Draft, item: EntryItem, decision: Decision) -> tuple[Edit, ..
             return ()
 
 
-def _give_back(draft: _Draft, item: EntryItem) -> tuple[Edit, ...]:
+def _give_back(draft: Draft, item: EntryItem) -> tuple[Edit, ...]:
     record = item.record
     if record is None or record.replaced is None:
         raise ValueError("nothing was replaced here")
@@ -204,7 +184,7 @@ def _give_back(draft: _Draft, item: EntryItem) -> tuple[Edit, ...]:
     return replacement(item, value)
 
 
-def _record(draft: _Draft, item: EntryItem, decision: Decision) -> None:
+def _record(draft: Draft, item: EntryItem, decision: Decision) -> None:
     """Note in `draft.after` what the manifest shall say of the entry."""
     name = item.name(draft.file.target)
     match decision.kind:
@@ -226,13 +206,13 @@ def _record(draft: _Draft, item: EntryItem, decision: Decision) -> None:
             draft.touched.add(item.record.name)
 
 
-def _forget(draft: _Draft, item: EntryItem) -> None:
+def _forget(draft: Draft, item: EntryItem) -> None:
     if item.record is not None:
         draft.after.pop(item.record.name, None)
         draft.orphans.extend(item.record.created)
 
 
-def _recorded(draft: _Draft, item: EntryItem, decision: Decision) -> EntryRecord:
+def _recorded(draft: Draft, item: EntryItem, decision: Decision) -> EntryRecord:
     wanted, old, new = item.wanted, item.record, item.new
     if wanted is None or new is None:
         raise ValueError("only a wanted entry is recorded")
@@ -255,7 +235,7 @@ def _recorded(draft: _Draft, item: EntryItem, decision: Decision) -> EntryRecord
     return old if old is not None and replace(record, run=old.run) == old else record
 
 
-def _declined(draft: _Draft, item: EntryItem) -> EntryRecord:
+def _declined(draft: Draft, item: EntryItem) -> EntryRecord:
     wanted, old, new = item.wanted, item.record, item.new
     if wanted is None or new is None:
         raise ValueError("only a wanted entry can be declined")
@@ -273,7 +253,7 @@ def _declined(draft: _Draft, item: EntryItem) -> EntryRecord:
     )
 
 
-def _warning(draft: _Draft, item: EntryItem, decision: Decision) -> str | None:
+def _warning(draft: Draft, item: EntryItem, decision: Decision) -> str | None:
     """Return the word on a token in a file that others can read (S-23)."""
     state = draft.found.state
     if item.wanted is None or not item.wanted.secret or decision.kind not in CHANGES:
@@ -283,9 +263,9 @@ def _warning(draft: _Draft, item: EntryItem, decision: Decision) -> str | None:
     return f"others can read {draft.file.path} (mode {state.mode:o}), which now holds a token"
 
 
-def _finished(draft: _Draft) -> Step:
+def _finished(draft: Draft) -> Step:
     file, found = draft.file, draft.found
-    _hand_over_parents(draft)
+    hand_over_parents(draft)
     step = Step(
         tuple(draft.actions),
         lambda: plan_shared(file, draft.context),
@@ -294,11 +274,14 @@ def _finished(draft: _Draft) -> Step:
         phase=_PHASE,
         rank=(str(file.path), 0, ""),
     )
-    changes = (*_differences(draft), *_moved_shared(draft))
-    if draft.document.data == (found.data or b""):
+    changes = (*differences(draft), *moved_shared(draft))
+    same_bytes = draft.document.data == (found.data or b"")
+    if same_bytes and not let_go(draft):
         return replace(step, notes=changes)
-    notes = tuple(c for c in changes if not draft.touched.intersection(_names(c)))
-    data, shared = _bytes_after(draft)
+    notes = tuple(c for c in changes if not draft.touched.intersection(names_of(c)))
+    data, shared = bytes_after(draft)
+    if data == found.data:
+        return replace(step, notes=(*changes, *shared))
     mode = found.state.mode if found.state is not None else None
     if mode is None:
         mode = 0o600 if any(i.wanted and i.wanted.secret for i in file.items) else 0o644
@@ -308,77 +291,3 @@ def _finished(draft: _Draft) -> Step:
         write=Write(found.target, found.state, data, mode),
         changes=(*(c for c in changes if c not in notes), *shared),
     )
-
-
-def _differences(draft: _Draft) -> tuple[Change, ...]:
-    names = sorted({*draft.before, *draft.after})
-    pairs = ((draft.before.get(name), draft.after.get(name)) for name in names)
-    return tuple(Change(old, new) for old, new in pairs if old != new)
-
-
-def _shared_before(draft: _Draft) -> SharedRecord | None:
-    """Return what is recorded of the file, also when it was moved behind a link since."""
-    shared = draft.context.manifest.shared
-    names = (str(draft.file.target), *sorted({record.file for record in draft.file.records}))
-    found = next((shared[name] for name in names if name in shared), None)
-    return None if found is None else replace(found, file=str(draft.file.target))
-
-
-def _moved_shared(draft: _Draft) -> tuple[Change, ...]:
-    target = str(draft.file.target)
-    shared = draft.context.manifest.shared
-    names = {record.file for record in draft.file.records} - {target}
-    gone = tuple(Change(shared[name], None) for name in sorted(names) if name in shared)
-    if not gone or target in shared:
-        return gone
-    return (*gone, Change(None, _shared_before(draft)))
-
-
-def _names(change: Change) -> set[str]:
-    return {name_of(record) for record in (change.old, change.new) if record is not None}
-
-
-def _hand_over_parents(draft: _Draft) -> None:
-    """Let a record that stays remember the containers that a forgotten one had made."""
-    left = [key for key in draft.orphans if lookup(draft.document.value, key) is not MISSING]
-    heirs = sorted(name for name, record in draft.after.items() if record.value_sha256)
-    if left and heirs:
-        heir = draft.after[heirs[0]]
-        draft.after[heirs[0]] = replace(heir, created=tuple(sorted({*heir.created, *left})))
-        draft.touched.add(heirs[0])
-
-
-def _bytes_after(draft: _Draft) -> tuple[bytes | None, tuple[Change, ...]]:
-    """Return the new bytes (None = delete the file) and what is recorded of the file."""
-    found, document = draft.found, draft.document
-    old = _shared_before(draft)
-    unbroken = old is not None and found.state is not None and old.sha256 == found.state.sha256
-    if any(record.value_sha256 for record in draft.after.values()):
-        digest = Write(found.target, None, document.data).after
-        if digest is None:
-            raise ValueError("a document has bytes")
-        if old is None:
-            fresh = found.state is None
-            new = SharedRecord(str(draft.file.target), digest.sha256, None if fresh else "", fresh)
-        else:
-            new = replace(old, sha256=digest.sha256, original=old.original if unbroken else None)
-        return document.data, (Change(old, new),)
-    forget = () if old is None else (Change(old, None),)
-    if old is None:
-        return document.data, forget
-    blank = document.value == {} and (unbroken or is_blank(document.format, document.data))
-    if old.created and blank:
-        return None, forget
-    return _original(draft, old) if unbroken else document.data, forget
-
-
-def _original(draft: _Draft, shared: SharedRecord) -> bytes:
-    """Return the very bytes from before our first edit when they say the same (S-5)."""
-    if not shared.original:
-        return draft.document.data
-    try:
-        data = draft.context.state.kept(shared.original)
-        value = parse(draft.file.format, data)
-    except (OperationFailed, Obstacle):
-        return draft.document.data
-    return data if canonical_equal(value, draft.document.value) else draft.document.data

@@ -5,8 +5,6 @@ Knows nothing of shared files and writes nothing.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -14,9 +12,10 @@ from tfx.core.files import digest
 from tfx.errors import OperationFailed
 from tfx.plan.actions import Action, ActionKind, Reason, State, WantedFile
 from tfx.plan.decide import Case, Decision, decide
-from tfx.plan.disk import Found, Obstacle, Write, look
-from tfx.plan.manifest import Change, FileRecord, Replaced
-from tfx.plan.steps import SKILL, Context, Staging, Step, conflict_hint, refused
+from tfx.plan.disk import Write
+from tfx.plan.look import Found, Obstacle, look
+from tfx.plan.records import Change, FileRecord, Replaced
+from tfx.plan.steps import SKILL, Context, Staging, Step, conflict_hint, refused, staging_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +281,7 @@ def _staging(view: _View, context: Context) -> Staging | None:
     wanted, new = view.item.wanted, view.item.new
     if view.decision.reason is not Reason.DIVERGED or wanted is None or new is None:
         return None
-    root = hashlib.sha256(os.fsencode(view.item.root)).hexdigest()[:12]
-    place = f"{root}/{view.item.path}"
+    place = staging_place(view.item.root, view.item.path)
     return Staging(place, wanted.data, context.state.staged(place, new))
 
 

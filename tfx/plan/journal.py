@@ -19,7 +19,8 @@ import msgspec
 from tfx.core.files import PRIVATE_FILE, fsync_dir, make_private_dir
 from tfx.errors import JsonValue, OperationFailed
 from tfx.plan.actions import State
-from tfx.plan.manifest import Change, change_from_json, change_to_json
+from tfx.plan.manifest import change_from_json, change_to_json
+from tfx.plan.records import Change
 
 
 class Fate(StrEnum):

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from tfx.core.files import digest
 from tfx.plan.actions import Desired, Format, WantedEntry, WantedFile
-from tfx.plan.disk import Obstacle, look
+from tfx.plan.drafts import SharedFile
 from tfx.plan.entry_edits import EntryItem
-from tfx.plan.entry_steps import SharedFile, plan_shared
+from tfx.plan.entry_steps import plan_shared
 from tfx.plan.file_steps import FileItem, plan_file
-from tfx.plan.manifest import EntryRecord, entry_name
+from tfx.plan.look import Obstacle, look
+from tfx.plan.records import EntryRecord, FileRecord, entry_name
 from tfx.plan.steps import SKILL, Context, Step
 
 
@@ -40,7 +41,7 @@ def make_steps(desired: Desired, context: Context) -> tuple[Step, ...]:
 def make_removal(context: Context) -> tuple[Step, ...]:
     """Return the steps that take back all that is recorded in the scope (S-37)."""
     manifest = context.manifest
-    places = {Path(record.root) for record in manifest.files.values()}
+    places = {_resolved(Path(record.root)) for record in manifest.files.values()}
     places |= {_resolved(Path(record.file)) for record in manifest.entries.values()}
     steps = [plan_file(item, context) for item in _file_items((), places, context)]
     steps += [plan_shared(file, context) for file in _shared_files((), places, context)]
@@ -59,11 +60,11 @@ def _file_items(
     for want in wanted:
         place = (_resolved(want.root), want.path)
         wants[place] = _merged(wants[place], want) if place in wants else want
-    records = {
-        (Path(record.root), record.path): record
-        for record in context.manifest.files.values()
-        if Path(record.root) in places
-    }
+    records: dict[tuple[Path, str], FileRecord] = {}
+    for record in context.manifest.files.values():
+        root = _resolved(Path(record.root))  # it may have moved behind a link since
+        if root in places:
+            records[root, record.path] = record
     items = [
         FileItem(root, path, wants.get((root, path)), records.get((root, path)))
         for root, path in sorted({*wants, *records}, key=str)

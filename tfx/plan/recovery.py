@@ -15,9 +15,10 @@ from pathlib import Path
 from tfx.core.files import fsync_dir
 from tfx.errors import OperationFailed
 from tfx.plan.apply import prune_dirs, remove_empty
-from tfx.plan.disk import Disk, Moved, Spare, overwrite, settle_held, state_of
+from tfx.plan.disk import Disk, Moved, Spare, overwrite, settle_held
 from tfx.plan.journal import Fate, Intent, Journal, Story, read
-from tfx.plan.manifest import Change, Manifest
+from tfx.plan.look import state_of
+from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
 
 _COMMIT = b'{"op":"commit"}\n'

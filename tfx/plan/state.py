@@ -121,13 +121,15 @@ class StateDir:
                     return path
         return None
 
-    def find_staged(self, state: State) -> Path | None:
-        """Return any file under `staged` with exactly this content."""
+    def all_staged(self) -> Iterator[tuple[Path, str]]:
+        """Yield every staged file with the hash of its content."""
         for path in _files(self.path / "staged"):
             with contextlib.suppress(OSError):
-                if digest(path.read_bytes()) == state.sha256:
-                    return path
-        return None
+                yield path, digest(path.read_bytes())
+
+    def place_of(self, path: Path) -> str:
+        """Return the place of a staged file, the same in every run."""
+        return "/".join(path.relative_to(self.path / "staged").parts[1:])
 
     # Retention
 

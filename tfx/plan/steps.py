@@ -5,6 +5,8 @@ Knows how a step is shown and judged idle; file_steps.py and entry_steps.py make
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +21,9 @@ from tfx.plan.actions import (
     State,
     WantedEntry,
 )
-from tfx.plan.disk import Found, Obstacle, Write, look
-from tfx.plan.manifest import Change, Manifest
+from tfx.plan.disk import Write
+from tfx.plan.look import Found, Obstacle, look
+from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
 
 LIMIT_BYTES = 32 * 1024 * 1024
@@ -98,6 +101,11 @@ class Context:
     def others(self, agents: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of the agents that this run leaves alone."""
         return () if self.scope is None else tuple(a for a in agents if a not in self.scope)
+
+
+def staging_place(root: Path, path: str) -> str:
+    """Return where under `staged/<run>/` a version of a file lies."""
+    return f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:12]}/{path}"
 
 
 def read_shared(path: Path, context: Context, check: Callable[[bytes], None]) -> Found:

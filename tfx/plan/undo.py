@@ -11,18 +11,12 @@ from pathlib import Path
 from tfx.config.keypath import MISSING, value_digest
 from tfx.errors import JsonValue, OperationFailed
 from tfx.plan.actions import Action, ActionKind, Format, Reason, State
-from tfx.plan.disk import Found, Obstacle, Write, look
+from tfx.plan.disk import Write
 from tfx.plan.documents import Append, Document, Edit, SetKey, array, lookup
 from tfx.plan.entry_edits import EntryItem, deletion, disk_state
 from tfx.plan.journal import Intent, Story
-from tfx.plan.manifest import (
-    Change,
-    EntryRecord,
-    FileRecord,
-    Manifest,
-    Record,
-    SharedRecord,
-)
+from tfx.plan.look import Found, Obstacle, look
+from tfx.plan.records import Change, EntryRecord, FileRecord, Manifest, Record, SharedRecord
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Context, Step, refused
 
@@ -111,6 +105,9 @@ def _planned(undo: _Undo) -> Step:
         found = look(intent.target)
         if found.state == intent.after and _recorded_result(undo):
             return _whole(undo, found)
+        if found.state == intent.before:
+            settled = _action(undo, ActionKind.UNCHANGED, found.state)
+            return Step((), lambda: _planned(undo), (settled,))
         if undo.entries and found.data is not None:
             return _entrywise(undo, found)
     except Obstacle as obstacle:
