@@ -12,7 +12,7 @@ from tfx.errors import OperationFailed
 from tfx.plan.actions import CHANGES, Action, ActionKind, Reason, State
 from tfx.plan.decide import Case, Decision, decide
 from tfx.plan.disk import Write
-from tfx.plan.documents import Document, Edit, lookup, parse
+from tfx.plan.documents import Edit, lookup, parse
 from tfx.plan.drafts import (
     Draft,
     SharedFile,
@@ -43,8 +43,7 @@ _OPEN_TO_OTHERS = 0o077
 def plan_shared(file: SharedFile, context: Context) -> Step:
     """Return the step of one shared file."""
     try:
-        found = read_shared(file.path, context, lambda data: _check(file, data))
-        document = Document.read(file.format, found.data or b"")
+        found, document = read_shared(file.path, file.format, context)
     except Obstacle as obstacle:
         return _refused(file, obstacle, context)
     records = {record.name: record for record in file.records}
@@ -52,10 +51,6 @@ def plan_shared(file: SharedFile, context: Context) -> Step:
     for item in file.items:
         _plan_entry(draft, item)
     return _finished(draft)
-
-
-def _check(file: SharedFile, data: bytes) -> None:
-    Document.read(file.format, data)
 
 
 def _refused(file: SharedFile, obstacle: Obstacle, context: Context) -> Step:

@@ -17,10 +17,12 @@ from typing import Self
 import msgspec
 
 from tfx.core.files import PRIVATE_FILE, fsync_dir, make_private_dir
-from tfx.errors import JsonValue, OperationFailed
+from tfx.errors import JsonValue, StateConflict
 from tfx.plan.actions import State
 from tfx.plan.manifest import change_from_json, change_to_json
 from tfx.plan.records import Change
+
+_COMMIT = b'{"op":"commit"}\n'
 
 
 class Fate(StrEnum):
@@ -152,23 +154,40 @@ class _Line:
     changes: tuple[dict[str, object], ...] = ()
 
 
+def is_committed(path: Path) -> bool:
+    """Say whether a run came to its end. Raises StateConflict when that cannot be read."""
+    try:
+        return path.read_bytes().endswith(_COMMIT)
+    except OSError as error:
+        raise _unreadable(path, 0, error.strerror or str(error)) from error
+
+
 def read(path: Path) -> Story:
     """Read a journal; a torn last line was never acted on and is left out.
 
-    Raises OperationFailed when another line cannot be read.
+    Raises StateConflict when the file or another line of it cannot be read.
     """
-    complete = path.read_bytes().split(b"\n")[:-1]
+    try:
+        complete = path.read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise _unreadable(path, 0, error.strerror or str(error)) from error
     story = Story(path.stem, "", 0, (), (), committed=False)
     for number, raw in enumerate(complete, 1):
         try:
             story = _continued(story, msgspec.convert(json.loads(raw), type=_Line))
         except (ValueError, KeyError, TypeError) as error:
-            raise OperationFailed(
-                f"line {number} of the journal {path} cannot be read: {error}",
-                hint=f"move {path} away; what it was doing is then judged by the manifest alone",
-                details={"path": str(path), "line": number},
-            ) from error
+            raise _unreadable(path, number, str(error)) from error
     return story
+
+
+def _unreadable(path: Path, line: int, why: str) -> StateConflict:
+    where = f"line {line} of the journal {path}" if line else f"the journal {path}"
+    return StateConflict(
+        f"{where} cannot be read: {why}",
+        code="journal-unreadable",
+        hint=f"move {path} away; what it was doing is then judged by the manifest alone",
+        details={"path": str(path), "line": line},
+    )
 
 
 def _continued(story: Story, line: _Line) -> Story:

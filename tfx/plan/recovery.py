@@ -16,19 +16,15 @@ from tfx.core.files import fsync_dir
 from tfx.errors import OperationFailed
 from tfx.plan.apply import prune_dirs, remove_empty
 from tfx.plan.disk import Disk, Moved, Spare, overwrite, settle_held
-from tfx.plan.journal import Fate, Intent, Journal, Story, read
+from tfx.plan.journal import Fate, Intent, Journal, Story, is_committed, read
 from tfx.plan.look import state_of
 from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
 
-_COMMIT = b'{"op":"commit"}\n'
-
 
 def interrupted(state: StateDir) -> tuple[str, ...]:
     """Return the runs whose journal has no commit line, oldest first."""
-    return tuple(
-        run for run in state.journals() if not state.journal(run).read_bytes().endswith(_COMMIT)
-    )
+    return tuple(run for run in state.journals() if not is_committed(state.journal(run)))
 
 
 def as_if_recovered(state: StateDir, manifest: Manifest) -> Manifest:

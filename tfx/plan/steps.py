@@ -5,6 +5,7 @@ Knows how a step is shown and judged idle; file_steps.py and entry_steps.py make
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -16,12 +17,14 @@ from tfx.plan.actions import (
     Action,
     ActionKind,
     Flags,
+    Format,
     Plan,
     Reason,
     State,
     WantedEntry,
 )
 from tfx.plan.disk import Write
+from tfx.plan.documents import Document
 from tfx.plan.look import Found, Obstacle, look
 from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
@@ -108,29 +111,22 @@ def staging_place(root: Path, path: str) -> str:
     return f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:12]}/{path}"
 
 
-def read_shared(path: Path, context: Context, check: Callable[[bytes], None]) -> Found:
-    """Read a shared file; one that is empty or broken is read again for about 2 s (S-73).
+def read_shared(path: Path, of: Format, context: Context) -> tuple[Found, Document]:
+    """Read and parse a shared file, once when it is sound.
 
-    `check` raises Obstacle for bytes that are no document. Raises Obstacle. A file that stays
-    empty is returned as it is.
+    One that is empty or broken is read again for about 2 s (S-73); one that stays empty counts
+    as an empty document (S-60). Raises Obstacle.
     """
     patience = context.patience
-    for pause_s in (*patience.pauses(path), None):
+    for pause_s in patience.pauses(path):
         found = look(path, LIMIT_BYTES)
-        if found.data is None:
-            return found
-        try:
-            if found.data:
-                check(found.data)
-                return found
-        except Obstacle:
-            if pause_s is None:
-                patience.spent.add(path)
-                raise
-        if pause_s is not None:
-            patience.sleep(pause_s)
+        with contextlib.suppress(Obstacle):
+            if found.data or found.state is None:
+                return found, Document.read(of, found.data or b"")
+        patience.sleep(pause_s)
     patience.spent.add(path)
-    return found
+    found = look(path, LIMIT_BYTES)
+    return found, Document.read(of, found.data or b"")
 
 
 def conflict_hint(reason: Reason) -> str:
