@@ -24,11 +24,17 @@ from tfx.config.keypath import MISSING
 from tfx.config.settings import Settings
 from tfx.core.paths import Paths
 from tfx.errors import JsonValue, TfxError
-from tfx.plan.actions import Desired, Format, WantedEntry, WantedFile
+from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
 
 PLACEHOLDER = b"@TFX@"
 TRIFLUX_DATABASE = Path(".claude", "cache", "tfx-hub", "state.db")
 DEFAULT_PORT = 27888
+
+# What triflux leaves at our names (K-14): its files name it, its status line is one script, and
+# its MCP entry is a bare address of this machine.
+RIVAL_FILES = (Rival("triflux", ("triflux",)),)
+RIVAL_STATUS_LINES = (Rival("triflux", ("hud-qos-status.mjs", "triflux")),)
+RIVAL_ENTRIES = (Rival("triflux", ("http://127.0.0.1:", "http://localhost:", "triflux")),)
 
 Link: TypeAlias = Stdio | Http
 
@@ -131,6 +137,7 @@ def _claude_files(
                     mode=asset.mode,
                     asset=asset.name,
                     agents=(agent.name,),
+                    rivals=RIVAL_FILES,
                 )
 
 
@@ -174,6 +181,7 @@ def _status_line(
             value={"type": "command", "command": command},
             asset="statusline",
             activates=(asset.name,),
+            rivals=RIVAL_STATUS_LINES,
         )
 
 
@@ -192,6 +200,7 @@ def _mcp_entries(paths: Paths, agents: tuple[Agent, ...], link: Link) -> Iterato
             value=shape,
             secret=isinstance(link, Http),
             asset=HUB_ENTRY,
+            rivals=RIVAL_ENTRIES,
         )
 
 

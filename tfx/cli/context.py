@@ -116,7 +116,9 @@ def finish(
     result: Result[T] | Result[None]
     try:
         with screen:
-            result = feature(screen, Paths.resolve())
+            paths = Paths.resolve()
+            screen.home = str(paths.home)
+            result = feature(screen, paths)
     except TfxError as error:
         result = failure(error)
     screen.show(command, result, render)

@@ -24,6 +24,19 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """A program known to put things at our names, and words that give its things away (K-14)."""
+
+    owner: str
+    words: tuple[str, ...]
+
+    def made(self, text: str) -> bool:
+        """Say whether a file's text or an entry's JSON holds one of the words, in any case."""
+        folded = text.casefold()
+        return any(word in folded for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
 class WantedFile:
     """A bundled file that shall lie at `root`/`path`.
 
@@ -38,6 +51,7 @@ class WantedFile:
     mode: int
     asset: str
     agents: tuple[str, ...]
+    rivals: tuple[Rival, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,7 @@ class WantedEntry:
     secret: bool = False
     asset: str = ""
     activates: tuple[str, ...] = ()
+    rivals: tuple[Rival, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tfx.agents.model import Writes
 from tfx.agents.versions import AgentVersion
 from tfx.errors import Exit, JsonValue, Kind
 from tfx.plan.actions import Action, ActionKind, OutcomeStatus, Plan, Report
+from tfx.plan.outcomes import outcome_of
 from tfx.result import Problem, Result, Status
 from tfx.setup.options import Mode
 
@@ -177,7 +178,7 @@ def _planned_row(action: Action) -> ActionRow:
         action.target,
         ", ".join(action.agents),
         _PLANNED_STATUS.get(action.kind, "pending"),
-        action.detail or action.reason.value,
+        outcome_of(action, removing=False).reason,
         action.hint,
         _detail(line=action.line or None, column=action.column or None, warning=action.warning),
     )
