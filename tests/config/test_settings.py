@@ -177,6 +177,19 @@ def test_a_directory_a_fifo_and_a_dead_link_are_refused_at_once(home: Path) -> N
     assert "Not a directory" in refused(paths).message
 
 
+def test_a_file_without_permission_is_refused(home: Path) -> None:
+    paths = write(home, "")
+    paths.config_file.chmod(0)
+    uid = os.geteuid()
+    if uid == 0:  # modes do not bind root (K-44)
+        os.seteuid(65534)
+    try:
+        error = refused(paths)
+    finally:
+        os.seteuid(uid)
+    assert error.message == "~/.config/tfx/config.toml cannot be read: Permission denied"
+
+
 def test_a_link_to_a_file_is_followed(home: Path) -> None:
     paths = write(home, "")
     (home / "dotfiles.toml").write_text("[hub]\nport = 9\n", "utf-8")

@@ -232,8 +232,10 @@ def test_s54_a_parent_that_is_no_table_is_refused(text: str, place: tuple[int, i
     assert refusal.value.details == {"line": place[0], "column": place[1]}
     with pytest.raises(UnparsableFile):
         toml.append(text.encode(), (*ENTRY, "args"), 1)
-    assert toml.get(text.encode(), ENTRY) is MISSING
-    assert toml.delete_key(text.encode(), ENTRY) == text.encode()
+    with pytest.raises(UnparsableFile):
+        toml.get(text.encode(), ENTRY)
+    with pytest.raises(UnparsableFile):
+        toml.delete_key(text.encode(), ENTRY)
 
 
 @pytest.mark.parametrize(
@@ -291,9 +293,16 @@ def test_a_value_nested_too_deeply_is_an_invalid_request() -> None:
         toml.set_key(b"", ("a",), value)
 
 
-def test_an_empty_path_is_an_invalid_request() -> None:
+@pytest.mark.parametrize("path", [(), ("\ud800",)])
+def test_a_path_that_toml_cannot_say_is_an_invalid_request(path: KeyPath) -> None:
     with pytest.raises(InvalidRequest):
-        toml.delete_key(b"a = 1", ())
+        toml.delete_key(b"a = 1", path)
+    with pytest.raises(InvalidRequest):
+        toml.set_key(b"a = 1", path, 1)
+
+
+def test_get_of_the_empty_path_is_the_document() -> None:
+    assert toml.get(b"a = 1", ()) == {"a": 1}
 
 
 def test_s56_merge_keeps_what_others_added_inside() -> None:
@@ -353,6 +362,11 @@ def test_s63_append_follows_the_layout_of_the_array() -> None:
         b"a = [\n\t1,\n\t2, # two\n\t{ b = 3 },\n]\n"
     )
     assert toml.append(b"[[a]]\nb = 1\n", path, {"b": 2}) == b"[[a]]\nb = 1\n\n[[a]]\nb = 2\n"
+
+
+def test_s61_append_of_an_equal_element_does_nothing() -> None:
+    assert toml.append(b"a = [1, 2]\n", ("a",), 1) == b"a = [1, 2]\n"
+    assert toml.append(b"a = [1]\n", ("a",), 1.0) == b"a = [1, 1.0]\n"
 
 
 def test_s63_append_to_something_else_is_refused() -> None:

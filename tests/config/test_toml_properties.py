@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from itertools import takewhile
+from itertools import permutations, takewhile
 
 import pytest
 from hypothesis import assume, given, reject, settings
@@ -17,7 +17,7 @@ from tfx.config.toml_document import load, same, to_json
 from tfx.errors import JsonValue, UnparsableFile
 
 PATH = (ARRAY_KEY,)
-PROFILE = settings(max_examples=200, deadline=None)
+PROFILE = settings(max_examples=150, deadline=None)
 
 
 def tomllib_values(data: bytes) -> dict[str, object]:
@@ -38,7 +38,7 @@ def expected(data: bytes, path: KeyPath, value: JsonValue) -> object:
 
 def parents_made(data: bytes, path: KeyPath) -> list[KeyPath]:
     above = [path[:depth] for depth in range(1, len(path))]
-    return [parent for parent in above if toml.get(data, parent) is MISSING]
+    return [parent for parent in above if load(data).value(parent) is MISSING]
 
 
 def implied_only(data: bytes, path: KeyPath) -> bool:
@@ -90,7 +90,7 @@ def test_s69_set_then_delete_restores_the_bytes(
     written: Written, path: KeyPath, value: JsonValue
 ) -> None:
     data = written.data
-    assume(toml.get(data, path) is MISSING)
+    assume(load(data).value(path) is MISSING)
     made = parents_made(data, path)
     after = toml.delete_key(try_set(data, path, value), path)
     for parent in reversed(made):
@@ -103,12 +103,34 @@ def test_s69_set_then_delete_restores_the_bytes(
 
 
 @PROFILE
+@given(
+    documents(),
+    st.lists(st.tuples(paths(), st.one_of(json_values(), tables())), min_size=2, max_size=3),
+    st.data(),
+)
+def test_s69_several_entries_go_in_any_order(
+    written: Written, entries: list[tuple[KeyPath, JsonValue]], data: st.DataObject
+) -> None:
+    places = [path for path, _ in entries]
+    assume(all(load(written.data).value(path) is MISSING for path in places))
+    assume(not any(a[: len(b)] == b for a, b in permutations(places, 2)))
+    after = written.data
+    for path, value in entries:
+        is_section = isinstance(value, dict)
+        assume(is_section or not (parents_made(after, path) or implied_only(after, path)))
+        after = try_set(after, path, value)
+    for path in data.draw(st.permutations(places)):
+        after = toml.delete_key(after, path)
+    assert after == written.data
+
+
+@PROFILE
 @given(documents(), paths(), st.one_of(json_values(), tables()))
 def test_s82_a_new_entry_is_one_insertion(
     written: Written, path: KeyPath, value: JsonValue
 ) -> None:
     data = written.data
-    assume(toml.get(data, path) is MISSING)
+    assume(load(data).value(path) is MISSING)
     after = try_set(data, path, value)
     assert shared_start(data, after) + shared_start(data[::-1], after[::-1]) >= len(data)
 
@@ -124,7 +146,7 @@ def test_s55_new_lines_have_the_line_end_of_the_file_and_the_bom_stays(
     written: Written, path: KeyPath, value: JsonValue
 ) -> None:
     data = written.data
-    assume(toml.get(data, path) is MISSING)
+    assume(load(data).value(path) is MISSING)
     after = try_set(data, path, value)
     windows, unix = data.count(b"\r\n"), data.count(b"\n") - data.count(b"\r\n")
     new = Counter(windows=after.count(b"\r\n") - windows, all=after.count(b"\n") - windows - unix)
@@ -202,8 +224,8 @@ def is_subsequence(part: bytes, whole: bytes) -> bool:
 def test_s56_merge_sets_each_leaf_and_keeps_the_keys_of_others(
     written: Written, path: KeyPath, value: dict[str, JsonValue]
 ) -> None:
-    old = toml.get(written.data, path)
     try_set(written.data, path, value)
+    old = toml.get(written.data, path)
     after = toml.merge_key(written.data, path, value)
     assert same(toml.get(after, path), merged(old, value))
     assert toml.merge_key(after, path, value) == after

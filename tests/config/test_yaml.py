@@ -87,7 +87,12 @@ def test_s96_undecodable_bytes_are_refused_with_their_place() -> None:
 
 def test_s54_nesting_that_exhausts_the_parser_is_refused() -> None:
     with pytest.raises(UnparsableFile, match="nested"):
-        yaml.parse(b"a: " + b"[" * 20_000)
+        yaml.parse(b"a: " + b"[" * 2000)
+
+
+def test_s110_a_very_large_file_is_refused() -> None:
+    with pytest.raises(UnparsableFile, match="larger than"):
+        yaml.parse(b"#" * (1024 * 1024 + 1))
 
 
 def test_s54_aliases_cannot_make_a_small_file_huge() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.plan.machine import AGENTS, KEEP_MINE, RESTORE, Machine, value, write
+from tests.plan.machine import AGENTS, KEEP_MINE, RESTORE, TAKE_NEW, Machine, value, write
 from tfx.errors import JsonValue
 from tfx.plan.actions import Desired, Format, OutcomeStatus, Reason, WantedEntry
 from tfx.plan.manifest import load
@@ -166,6 +166,14 @@ def test_an_identical_entry_is_adopted_without_a_write(machine: Machine) -> None
     assert machine.settings.read_bytes() == content
     (record,) = load(machine.state / "manifest.json").entries.values()
     assert record.value_sha256
+
+
+def test_s5_remove_after_take_new_gives_back_the_very_bytes(machine: Machine) -> None:
+    content = write(machine.settings, '{"mcpServers":{ "tfx-hub" :{"url"  :"mine"} }}')
+    machine.apply(want(machine.json_entry({"command": "x"})), TAKE_NEW)
+    machine.apply(want(machine.json_entry({"command": "y"})))
+    machine.remove()
+    assert machine.settings.read_bytes() == content
 
 
 def test_s5_a_file_that_tfx_made_goes_when_nothing_else_is_in_it(machine: Machine) -> None:

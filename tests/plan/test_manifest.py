@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -139,3 +142,23 @@ def test_s22_neither_manifest_nor_journal_nor_messages_hold_a_value(machine: Mac
     journal = next((machine.state / "journal").iterdir()).read_text()
     assert "tfx-1" not in journal
     assert "tfx-1" not in (machine.state / "manifest.json").read_text()
+
+
+def test_s42_a_line_that_does_not_fit_leaves_no_half_behind(tmp_path: Path) -> None:
+    """The limit on the size of a file stands for a full disk."""
+    path = tmp_path / "run.jsonl"
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with Journal(path, lambda _: None) as journal:
+            journal.begin("setup", "1.0", 12)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 50,) * 2)
+            try:
+                journal.record(ALL)
+            except OSError:
+                journal.commit()
+                os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    story = read(path)
+    assert (story.committed, story.records) == (True, ())

@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,12 @@ from tests.plan.machine import Machine, only_files, write
 from tests.plan.test_targets import NoRename
 from tests.support import bare_env
 from tfx.plan.actions import OutcomeStatus
-from tfx.plan.disk import Spare
+from tfx.plan.disk import Disk, Spare
 from tfx.plan.engine import Engine
 
 OWN_SETTINGS = '{\n  "own": [1, 2]\n}\n'
 OWN_CODEX = "# mine\nmodel = 'x'\n"
 OWN_SKILL = "my own skill"
-
-
-class StoppedError(BaseException):
-    """The process is gone; nothing after the checkpoint runs."""
 
 
 def users_home(machine: Machine) -> None:
@@ -60,7 +57,7 @@ def wanted_state(machine: Machine, version: str) -> None:
 
 
 def no_spares(machine: Machine) -> None:
-    assert [path for path in machine.home.rglob(".tfx-*")] == []  # noqa: C416
+    assert list(machine.home.rglob(".tfx-*")) == []
 
 
 LINES = 28
@@ -96,7 +93,7 @@ def test_s43_remove_that_ends_after_any_line_of_its_journal_is_finished(
     no_spares(machine)
 
 
-def stopped(machine: Machine, call: object, after_lines: int) -> None:
+def stopped(machine: Machine, call: Callable[[Engine], object], after_lines: int) -> None:
     """Run in a fork that ends without any clean-up after a line of the journal."""
     pid = os.fork()
     if pid == 0:
@@ -110,12 +107,64 @@ def stopped(machine: Machine, call: object, after_lines: int) -> None:
 
         machine.checkpoint = checkpoint
         try:
-            call(machine.engine())  # type: ignore[operator]
+            call(machine.engine())
         except BaseException:  # noqa: BLE001  (the parent sees the status)
             os._exit(1)
         os._exit(0)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) in {0, 9}
+
+
+class _StopAfter(Disk):
+    """The process ends right after its n-th call that changes a target or a spare file."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+
+    def _count(self) -> None:
+        self.calls -= 1
+        if self.calls == 0:
+            os._exit(9)
+
+    def rename(self, source: Path, target: Path) -> None:
+        super().rename(source, target)
+        self._count()
+
+    def link(self, source: Path, target: Path) -> None:
+        super().link(source, target)
+        self._count()
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        super().write(descriptor, data)
+        self._count()
+
+
+CALLS = 13
+
+
+@pytest.mark.parametrize("calls", range(1, CALLS))
+@pytest.mark.parametrize("operation", ["setup", "update", "remove"])
+def test_s43_a_run_that_ends_between_a_change_and_its_line_is_finished(
+    machine: Machine, operation: str, calls: int
+) -> None:
+    users_home(machine)
+    before = machine.contents()
+    if operation != "setup":
+        machine.apply(machine.desired())
+    machine.disk = _StopAfter(calls)
+    if operation == "remove":
+        stopped(machine, lambda engine: engine.remove(), -1)
+    else:
+        stopped(machine, lambda engine: engine.apply(machine.desired("2")), -1)
+    machine.disk = None
+    if operation != "remove":
+        report = machine.apply(machine.desired("3"))
+        assert report.count(OutcomeStatus.CHANGED) == len(report.outcomes)
+        assert report.recovered or calls > CALLS - 1
+        wanted_state(machine, "3")
+    machine.remove()
+    assert machine.contents() == before
+    no_spares(machine)
 
 
 def test_s43_the_crash_tests_reach_every_line(machine: Machine) -> None:

@@ -369,6 +369,27 @@ def test_s46_a_write_in_the_last_moment_is_seen_and_planned_again(machine: Machi
     assert [path.name for path in machine.settings.parent.iterdir()] == ["settings.json"]
 
 
+class MeanwhileWithoutLinks(NoLinks):
+    """Somebody writes while we fill our new file, and there are no hard links to tell."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act: Callable[[], None] | None = act
+
+    def create(self, path: Path) -> int:
+        act, self.act = self.act, None
+        if act:
+            act()
+        return super().create(path)
+
+
+def test_s46_the_target_is_hashed_again_right_before_its_replacement(machine: Machine) -> None:
+    write(machine.settings, ORIGINAL)
+    machine.disk = MeanwhileWithoutLinks(lambda: _put(machine.settings, '{"late": 1}'))
+    (outcome,) = machine.apply(hub_only(machine)).outcomes
+    assert outcome.status is S.CHANGED
+    assert value(machine.settings)["late"] == 1
+
+
 def test_s46_a_file_that_appears_in_the_last_moment_is_not_replaced(machine: Machine) -> None:
     machine.disk = Meanwhile(lambda: None if machine.skill.exists() else _put(machine.skill))
     report = machine.apply(only_files(machine.desired()))
@@ -376,9 +397,9 @@ def test_s46_a_file_that_appears_in_the_last_moment_is_not_replaced(machine: Mac
     assert one(report, machine.skill).status is S.CONFLICT
 
 
-def _put(path: Path) -> None:
+def _put(path: Path, text: str = "theirs") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("theirs")
+    path.write_text(text)
 
 
 def test_s46_after_three_more_attempts_it_is_a_conflict(machine: Machine) -> None:

@@ -38,8 +38,11 @@ def parse(data: bytes) -> JsonValue:
 
 
 def get(data: bytes, path: KeyPath) -> JsonValue | Missing:
-    """Return the value at a path as `parse` has it, or MISSING. Raises UnparsableFile."""
-    value = load(data).value(path)
+    """Return the value at a path as `parse` has it, or MISSING; () is the document.
+
+    Raises UnparsableFile, also when something above the path is no table.
+    """
+    value = _loaded(data, path).value(path)
     return value if isinstance(value, Missing) else to_json(value)
 
 
@@ -50,8 +53,8 @@ def set_key(data: bytes, path: KeyPath, value: JsonValue) -> bytes:
     Raises UnparsableFile when the file is not TOML or something above the path is no table,
     InvalidRequest when TOML has no form for the value.
     """
+    _require_writable(path, value)
     before = _loaded(data, path)
-    _require_representable(value, path)
     return _committed(before, _set(before, path, value), path, value)
 
 
@@ -60,8 +63,8 @@ def merge_key(data: bytes, path: KeyPath, value: JsonValue) -> bytes:
 
     Raises as set_key.
     """
+    _require_writable(path, value)
     before = _loaded(data, path)
-    _require_representable(value, path)
     wanted = _merged(before.value(path), value)
     return _committed(before, _merge(before, path, value), path, wanted)
 
@@ -71,25 +74,30 @@ def delete_key(data: bytes, path: KeyPath) -> bytes:
 
     After a set_key that created it this restores the bytes of before, but for headers of tables
     that set_key had to create above a value that is no table: those are paths of their own.
-    Comments around the entry stay. Raises UnparsableFile.
+    A table that was only there by what goes is gone with it. Comments around the entry stay.
+    Raises UnparsableFile.
     """
-    before = _loaded(data, path, strict=False)
+    _require_writable(path)
+    before = _loaded(data, path)
     return _committed(before, _delete(before, path), path, MISSING)
 
 
 def append(data: bytes, path: KeyPath, value: JsonValue) -> bytes:
     """Append an element to the array at a path, which is created when absent.
 
+    An array that has an equal element already: same bytes, so that doing it twice does nothing.
     Raises as set_key; UnparsableFile also when the value there is no array.
     """
+    _require_writable(path, [value])
     before = _loaded(data, path)
-    _require_representable(value, path)
     array = before.value(path)
     if isinstance(array, Missing):
         after = _spliced(before, insertion(before, path, [value]))
         return _committed(before, after, path, [value])
     if not isinstance(array, list):
         raise before.refusal(path, f"{_named(path)} is not an array")
+    if any(same(element, value) for element in array):
+        return data
     item = before.item(path)
     if item is not None:
         splices = element_insertion(before, item.value, spell(value))
@@ -105,7 +113,8 @@ def remove_element(data: bytes, path: KeyPath, value: JsonValue) -> bytes:
 
     The last `[[table]]` takes its array with it. Raises UnparsableFile.
     """
-    before = _loaded(data, path, strict=False)
+    _require_writable(path)
+    before = _loaded(data, path)
     array = before.value(path)
     if not isinstance(array, list):
         return data
@@ -122,11 +131,10 @@ def remove_element(data: bytes, path: KeyPath, value: JsonValue) -> bytes:
     return _committed(before, _spliced(before, splices), path, MISSING if gone else wanted)
 
 
-def _loaded(data: bytes, path: KeyPath, *, strict: bool = True) -> Document:
-    if not path:
-        raise InvalidRequest("a key path needs at least one key")
+def _loaded(data: bytes, path: KeyPath) -> Document:
+    """Read a document in which everything above the path is a table or not there (S-54)."""
     doc = load(data)
-    for depth in range(1, len(path)) if strict else ():
+    for depth in range(1, len(path)):
         above = doc.value(path[:depth])
         if not isinstance(above, dict | Missing):
             what = "an array" if isinstance(above, list) else "a single value"
@@ -215,6 +223,15 @@ def _without(table: object, path: KeyPath) -> object:
     return kept if inner == {} else kept | {path[0]: inner}
 
 
+def _require_writable(path: KeyPath, value: JsonValue = "") -> None:
+    """Raise InvalidRequest for a path or a value that cannot be written as TOML."""
+    if not path:
+        raise InvalidRequest("the key path of an edit needs a key")
+    for key in path:
+        _require_text(key, path)
+    _require_representable(value, path)
+
+
 def _require_representable(value: JsonValue, path: KeyPath, depth: int = 0) -> None:
     """Raise InvalidRequest for what TOML cannot say or its readers cannot read."""
     if isinstance(value, dict):
@@ -244,4 +261,4 @@ def _require_text(text: str, path: KeyPath) -> None:
 
 
 def _named(path: KeyPath) -> str:
-    return ".".join(path)
+    return ".".join(path).encode(errors="backslashreplace").decode()

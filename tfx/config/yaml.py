@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
+MAX_BYTES = 1024 * 1024
+"""Larger files are refused: the parser needs about 15 s for this much."""
+
 MAX_VALUES = 100_000
 """Aliases can make a small file huge; beyond this many values it is refused."""
 
@@ -109,6 +112,8 @@ def _front_matter(data: bytes) -> tuple[dict[str, Node], dict[str, JsonValue], s
 
 
 def _decode(data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise UnparsableFile(f"larger than {MAX_BYTES // 1024**2} MiB")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ Knows how lines are written and read; recovery and undo decide what they mean.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -127,10 +128,16 @@ class Journal:
 
     def _line(self, word: str, content: dict[str, JsonValue]) -> None:
         line = json.dumps({"op": word, **content}, separators=(",", ":")).encode() + b"\n"
-        view = memoryview(line)
-        while view:
-            view = view[os.write(self._descriptor, view) :]
-        os.fsync(self._descriptor)
+        start = os.fstat(self._descriptor).st_size
+        try:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+            os.fsync(self._descriptor)
+        except OSError:  # a full disk: half a line must not stand before the next one
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, start)
+            raise
         self._checkpoint(word)
 
 
