@@ -100,6 +100,8 @@ def test_k18_a_relative_command_is_refused() -> None:
     ("name", "home"),
     [
         ("claude", "/h/${USER}"),
+        ("copilot", "/h/${USER}"),
+        ("gemini", "/h/${USER:-x}"),
         ("gemini", "/h/$USER"),
         ("gemini", "/h/${USER}"),
         ("qwen", "/h/a$USER b"),
@@ -118,6 +120,7 @@ def test_s21_a_command_the_client_would_rewrite_is_refused(name: str, home: str)
     [
         ("claude", "/h/$USER"),
         ("claude", "/h/{env:USER}"),
+        ("copilot", "/h/$USER"),
         ("gemini", "/h/{env:USER}"),
         ("gemini", "/h/$ /5$"),
         ("opencode", "/h/$USER/${USER}"),
@@ -140,6 +143,8 @@ def test_s94_a_variable_that_is_not_set_is_no_obstacle_where_it_stays_as_written
     with pytest.raises(InvalidRequest):
         mcp_entry(find("gemini"), connection, env={"NOBODY": ""})
     with pytest.raises(InvalidRequest):
+        mcp_entry(find("claude"), Stdio("/h/${NOBODY:-x}/tfx", (), {}), env={})
+    with pytest.raises(InvalidRequest):
         mcp_entry(find("opencode"), Stdio("/h/{env:NOBODY}/tfx", (), {}), env={})
 
 
@@ -153,7 +158,16 @@ def test_s94_a_variable_that_is_not_set_is_no_obstacle_where_it_stays_as_written
             {"type": "remote", "url": URL, "headers": {"Authorization": "Bearer {env:TFX_T}"}},
         ),
         ("codex", {"url": URL, "bearer_token_env_var": "TFX_T"}),
-        ("copilot", None),
+        (
+            "copilot",
+            {
+                "tools": ["*"],
+                "type": "http",
+                "url": URL,
+                "headers": {"Authorization": "Bearer ${TFX_T}"},
+            },
+        ),
+        ("qwen", {"httpUrl": URL, "headers": {"Authorization": "Bearer ${TFX_T}"}}),
         ("amp", None),
         ("aider", None),
     ],

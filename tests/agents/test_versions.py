@@ -49,6 +49,7 @@ SAMPLES = [  # D-88
     ("Server at 127.0.0.1\n0.9.0-nightly.20251129.abc", "0.9.0-nightly.20251129.abc"),
     ("╭──────────╮\n│ 1.0 -> 2.0 │\n╰──────────╯\n0.9.1", "0.9.1"),
     ("", None),
+    ("node 20.1.0\n2.0.14 (Claude Code)", "2.0.14"),
     ("Server at 127.0.0.1", None),
     ("three whole words 1.2.3", None),
     ("1.2", None),

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import tomlkit
 
-from tfx.agents.entries import mcp_entry
-from tfx.agents.model import Agent, FileFormat, Http, Stdio
+from tfx.agents.model import Agent, FileFormat
 from tfx.core.paths import Paths
 from tfx.errors import JsonValue
 
@@ -48,10 +47,6 @@ def write_entry(agent: Agent, paths: Paths, entry: JsonValue) -> Path:
     path = agent.mcp.choose(paths, lambda _: False)
     write_document(path, document, agent.mcp.format)
     return path
-
-
-def write_connection(agent: Agent, paths: Paths, connection: Stdio | Http) -> Path:
-    return write_entry(agent, paths, mcp_entry(agent, connection))
 
 
 def write_skill(root: Path, name: str) -> Path:

@@ -98,15 +98,21 @@ def _install(npm: str, place: Path) -> None:
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir()
     packages = [f"{name}@{version}" for name, version in PINNED.items()]
-    done = subprocess.run(
-        [npm, "i", "--prefix", str(building), "--no-audit", "--no-fund", *packages],
-        capture_output=True,
-        text=True,
-        timeout=_INSTALL_TIMEOUT_S,
-        check=False,
-        cwd=building,
-        stdin=subprocess.DEVNULL,
-    )
+    cache = building.with_name(f"{place.name}.npm")  # ours, so that ~/.npm stays as it is
+    options = ["--prefix", str(building), "--cache", str(cache), "--no-audit", "--no-fund"]
+    try:
+        done = subprocess.run(
+            [npm, "i", *options, *packages],
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_TIMEOUT_S,
+            check=False,
+            cwd=building,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"npm i did not end within {_INSTALL_TIMEOUT_S} s") from None
     if done.returncode != 0:
         raise Unavailable(f"npm i ended with {done.returncode}: {done.stderr[-2000:]}")
+    shutil.rmtree(cache, ignore_errors=True)
     building.rename(place)

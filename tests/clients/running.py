@@ -137,15 +137,18 @@ class Clients:
     def _session(self, place: Path, home: Path, variables: Mapping[str, str]) -> Session:
         copy, work = place / "home", place / "work"
         shutil.copytree(home, copy, symlinks=True)
-        work.mkdir()
+        # S-111 names PATH and HOME; TMPDIR keeps what clients drop in /tmp inside the place too.
+        temporary = place / "tmp"
+        for directory in (work, temporary):
+            directory.mkdir()
         moved = {
             name: str(copy / Path(value).relative_to(home))
             if Path(value).is_relative_to(home)
             else value
             for name, value in variables.items()
         }
-        env = {"PATH": self.installed.search_path, "HOME": str(copy)} | moved
-        return Session(copy, work, env, home)
+        env = {"PATH": self.installed.search_path, "HOME": str(copy), "TMPDIR": str(temporary)}
+        return Session(copy, work, env | moved, home)
 
     def _talk(
         self, argv: Sequence[str], session: Session, messages: Sequence[Mapping[str, object]]

@@ -9,15 +9,14 @@ from tests.clients.endpoint import Endpoint
 from tests.clients.homes import (
     moved,
     paths_in,
-    write_connection,
     write_document,
     write_entry,
 )
 from tests.clients.oracles import MCP_ORACLES, connect
 from tests.clients.running import Clients, fingerprint
-from tests.clients.seen import SeenServer
+from tests.clients.seen import SeenServer, Servers
 from tfx.agents.catalogue import AGENTS, find
-from tfx.agents.entries import entry_by_variable
+from tfx.agents.entries import entry_by_variable, mcp_entry
 from tfx.agents.model import Agent, FileFormat, Http, Stdio
 from tfx.errors import JsonValue
 
@@ -41,7 +40,7 @@ CONNECTS_BY_ITSELF = ("claude", "gemini", "qwen")
 def test_s20_s114_the_http_entry_is_read_and_its_header_sent(
     agent: Agent, clients: Clients, endpoint: Endpoint, home: Path
 ) -> None:
-    write_connection(agent, paths_in(home), Http(endpoint.url, TOKEN))
+    write_entry(agent, paths_in(home), mcp_entry(agent, Http(endpoint.url, TOKEN)))
     seen = MCP_ORACLES[agent.name](clients, home, None)
     connected = True if agent.name in CONNECTS_BY_ITSELF else None
     headers = SHOWN.get(agent.name, {"Authorization": BEARER})
@@ -61,13 +60,14 @@ def test_s20_s114_the_http_entry_is_read_and_its_header_sent(
 def test_s20_s17_the_stdio_entry_in_a_moved_place_is_read_and_its_command_started(
     agent: Agent, clients: Clients, endpoint: Endpoint, home: Path, tmp_path: Path
 ) -> None:
-    bridge = tmp_path / 'it\'s a "t f x" ü' / "tfx"
+    # S-94: quotes, a space, other letters, and variables that are not set
+    bridge = tmp_path / 'it\'s a "t f x" ü $NOBODY ${NOBODY}' / "tfx"
     bridge.parent.mkdir()
     bridge.write_text('#!/bin/sh\nprintf "%s|" "$TFX_PROBE" "$@" > "${0%/*}/started"\n', "utf-8")
     bridge.chmod(0o755)
     variables = moved(agent.name, home)
     connection = Stdio(str(bridge), ("hub", "bridge"), {"TFX_PROBE": "yes"})
-    write_connection(agent, paths_in(home, variables), connection)
+    write_entry(agent, paths_in(home, variables), mcp_entry(agent, connection, env={}))
     seen = MCP_ORACLES[agent.name](clients, home, variables)
     connected = False if agent.name in CONNECTS_BY_ITSELF else None
     assert seen.servers == (
@@ -80,13 +80,20 @@ def test_s20_s17_the_stdio_entry_in_a_moved_place_is_read_and_its_command_starte
         assert started.read_text("utf-8") == "yes|hub|bridge|"
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode"])
+@pytest.mark.parametrize("name", [a.name for a in WRITABLE if a.mcp and a.mcp.by_variable])
 def test_s23_the_token_is_taken_from_the_variable_that_the_entry_names(
     name: str, clients: Clients, endpoint: Endpoint, home: Path
 ) -> None:
     write_entry(find(name), paths_in(home), entry_by_variable(find(name), endpoint.url, "TFX_T"))
     connect(clients, name, home, endpoint.model_url, {"TFX_T": TOKEN})
     assert {request.authorization for request in endpoint.take()} == {BEARER}
+
+
+@pytest.mark.parametrize("agent", WRITABLE, ids=lambda agent: agent.name)
+def test_s115_in_an_empty_home_no_server_is_seen(
+    agent: Agent, clients: Clients, home: Path
+) -> None:
+    assert MCP_ORACLES[agent.name](clients, home, None) == Servers(())
 
 
 def names_seen(clients: Clients, name: str, home: Path) -> list[str]:

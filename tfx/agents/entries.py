@@ -6,7 +6,7 @@ Knows no file and no agent by name; a shape is a pure function from a connection
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tfx.agents.model import Agent, Entry, Expansion, Http, Stdio
 from tfx.errors import InvalidRequest, JsonValue
@@ -63,8 +63,8 @@ def _refuse_expanded(
 ) -> None:
     for text in _texts(connection):
         for found in expansion.pattern.finditer(text):
-            name = found["name"]
-            if expansion.keeps_unset and name and env is not None and name not in env:
+            is_unset = env is not None and found["name"] not in env
+            if expansion.keeps_unset and is_unset and not found["default"]:
                 continue
             raise InvalidRequest(
                 f"{agent.label} would replace {found[0]!r} in {text!r}",
@@ -157,12 +157,12 @@ def antigravity_http(http: Http) -> Entry:
     return {"serverUrl": http.url, "headers": _headers(http)}
 
 
-def shell_reference(url: str, variable: str) -> Entry:
-    """Name the variable as `${VAR}`: Claude, Gemini."""
-    return typed_http(Http(url, f"${{{variable}}}"))
+def token_in_braces(shape: Callable[[Http], Entry]) -> Callable[[str, str], Entry]:
+    """Spell an HTTP entry with `${VAR}` for the token: Claude, Gemini, Copilot, Qwen."""
+    return lambda url, variable: shape(Http(url, f"${{{variable}}}"))
 
 
-def brace_reference(url: str, variable: str) -> Entry:
+def opencode_reference(url: str, variable: str) -> Entry:
     """Name the variable as `{env:VAR}`: opencode."""
     return opencode_http(Http(url, f"{{env:{variable}}}"))
 

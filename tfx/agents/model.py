@@ -131,9 +131,9 @@ class HttpShape:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Text inside values that a client replaces; group `name` is the variable, if it is one.
+    """Text inside values that a client replaces: `name` is the variable, `default` its stand-in.
 
-    `keeps_unset` is true when an unset variable stays as it is written.
+    `keeps_unset` is true when an unset variable without default stays as it is written.
     """
 
     pattern: re.Pattern[str]
@@ -240,7 +240,7 @@ class Minimum:
 
 @dataclass(frozen=True, slots=True)
 class NodeEngine:
-    """The Node a client's package asks for, and from which version of the client on (S-16)."""
+    """The Node a client's package asks for; `since`: the first version seen to ask (S-16)."""
 
     minimum: str
     since: str | None

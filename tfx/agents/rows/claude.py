@@ -8,7 +8,6 @@ from tfx.agents import entries
 from tfx.agents.model import (
     Agent,
     Auth,
-    Expansion,
     FileFormat,
     Hooks,
     HttpShape,
@@ -21,7 +20,7 @@ from tfx.agents.model import (
     VersionRule,
     Writes,
 )
-from tfx.agents.rows.facts import DOCUMENTED, TESTED, login, movable, npm
+from tfx.agents.rows.facts import DOCUMENTED, EXPANDS_BRACES, TESTED, login, movable, npm
 
 
 def _in_config(name: str) -> Place:
@@ -88,10 +87,8 @@ CLAUDE = Agent(
         key=("mcpServers",),
         stdio=StdioShape(entries.typed_stdio, TESTED),
         http=HttpShape(entries.typed_http, TESTED, wire=TESTED),
-        by_variable=entries.shell_reference,
-        expansion=Expansion(
-            re.compile(r"\$\{(?P<name>\w+)[^}]*\}"), keeps_unset=False, evidence=TESTED
-        ),
+        by_variable=entries.token_in_braces(entries.typed_http),
+        expansion=EXPANDS_BRACES,
     ),
     hooks=Hooks(_in_config("settings.json"), ("hooks",), _EVENTS, "2.1.332", TESTED),
     auth=Auth(

@@ -18,7 +18,7 @@ from tfx.agents.model import (
     VersionRule,
     Writes,
 )
-from tfx.agents.rows.facts import DOCUMENTED, TESTED, movable, npm
+from tfx.agents.rows.facts import DOCUMENTED, EXPANDS_BRACES, TESTED, movable, npm
 
 # Once COPILOT_HOME is set, Copilot reads the skills in it and no others (S-28).
 _SKILLS = movable(".agents/skills", "COPILOT_HOME", "skills")
@@ -43,6 +43,8 @@ COPILOT = Agent(
         key=("mcpServers",),
         stdio=StdioShape(entries.copilot_stdio, TESTED),
         http=HttpShape(entries.copilot_http, TESTED, wire=TESTED),
+        by_variable=entries.token_in_braces(entries.copilot_http),
+        expansion=EXPANDS_BRACES,
     ),
     auth=Auth(
         files=(

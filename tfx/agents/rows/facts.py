@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tfx.agents.model import Evidence, LoginFile, MovedBy, Package, Place, Registry
+import re
+
+from tfx.agents.model import Evidence, Expansion, LoginFile, MovedBy, Package, Place, Registry
 
 TESTED = Evidence.TESTED
 DOCUMENTED = Evidence.DOCUMENTED
@@ -33,5 +35,10 @@ def login(place: Place) -> LoginFile:
     """Return a file that exists only after a login."""
     return LoginFile(place, proves_login=True)
 
+
+# `${VAR}` and `${VAR:-default}` inside any value of an entry.
+EXPANDS_BRACES = Expansion(
+    re.compile(r"\$\{(?P<name>\w+)(?P<default>:-[^}]*)?\}"), keeps_unset=True, evidence=TESTED
+)
 
 SHARED_SKILLS = fixed(".agents/skills")

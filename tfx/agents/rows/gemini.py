@@ -21,7 +21,9 @@ from tfx.agents.model import (
 from tfx.agents.rows.facts import DOCUMENTED, TESTED, UNVERIFIED, login, movable, npm
 
 _EXPANSION = Expansion(
-    re.compile(r"\$(?P<open>\{)?(?P<name>\w+)(?(open)[^}]*\})"), keeps_unset=True, evidence=TESTED
+    re.compile(r"\$(?P<open>\{)?(?P<name>\w+)(?(open)(?P<default>:-[^}]*)?\})"),
+    keeps_unset=True,
+    evidence=TESTED,
 )
 
 _GEMINI_SETTINGS = movable(".gemini/settings.json", "GEMINI_CLI_HOME", ".gemini/settings.json")
@@ -48,7 +50,7 @@ GEMINI = Agent(
         key=("mcpServers",),
         stdio=StdioShape(entries.plain_stdio, TESTED),
         http=HttpShape(entries.typed_http, TESTED, wire=TESTED),
-        by_variable=entries.shell_reference,
+        by_variable=entries.token_in_braces(entries.typed_http),
         expansion=_EXPANSION,
     ),
     auth=Auth(
@@ -85,6 +87,7 @@ QWEN = Agent(
         key=("mcpServers",),
         stdio=StdioShape(entries.plain_stdio, TESTED),
         http=HttpShape(entries.qwen_http, TESTED, wire=TESTED),
+        by_variable=entries.token_in_braces(entries.qwen_http),
         expansion=_EXPANSION,
     ),
     auth=Auth(

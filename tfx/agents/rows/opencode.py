@@ -51,9 +51,11 @@ OPENCODE = Agent(
         key=("mcp",),
         stdio=StdioShape(entries.opencode_stdio, TESTED),
         http=HttpShape(entries.opencode_http, TESTED, wire=TESTED),
-        by_variable=entries.brace_reference,
+        by_variable=entries.opencode_reference,
         expansion=Expansion(
-            re.compile(r"\{(?:env|file):(?P<name>[^}]*)\}"), keeps_unset=False, evidence=TESTED
+            re.compile(r"\{(?:env|file):(?P<name>[^}]*)(?P<default>)\}"),
+            keeps_unset=False,
+            evidence=TESTED,
         ),
     ),
     auth=Auth(
