@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tfx.agents.detect import Detected
-from tfx.agents.model import HUB_ENTRY, Agent, Http, McpTarget, Stdio, Writes
+from tfx.agents.entries import mcp_entry
+from tfx.agents.model import HUB_ENTRY, Agent, Http, McpTarget, Stdio
 from tfx.agents.roots import written_roots
 from tfx.config import jsonc
 from tfx.config.keypath import MISSING
 from tfx.config.settings import Settings
 from tfx.core.paths import Paths
-from tfx.errors import JsonValue, TfxError
+from tfx.errors import TfxError
 from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
 
 PLACEHOLDER = b"@TFX@"
@@ -85,18 +86,9 @@ def renames(paths: Paths) -> Mapping[str, str]:
     return dict(json.loads(path.read_bytes())) if path.is_file() else {}
 
 
-def in_scope(
-    found: tuple[Detected, ...], settings: Settings, named: tuple[str, ...]
-) -> tuple[Detected, ...]:
-    """Return the agents that this run looks after: here, tested, not left out (S-10 … S-12)."""
-    return tuple(
-        one
-        for one in found
-        if one.is_installed
-        and one.agent.writes != Writes()
-        and one.agent.name not in settings.setup.skip_agents
-        and (not named or one.agent.name in named)
-    )
+def skill_names(paths: Paths) -> frozenset[str]:
+    """Return the names of the bundled skills."""
+    return frozenset(asset.name.split("/")[1] for asset in bundled(paths, "skills"))
 
 
 def desired(
@@ -189,15 +181,12 @@ def _mcp_entries(paths: Paths, agents: tuple[Agent, ...], link: Link) -> Iterato
     for agent in agents:
         if not agent.writes.mcp or agent.mcp is None:
             continue
-        shape = _shape(agent.mcp, link)
-        if shape is None:
-            continue
         yield WantedEntry(
             agent=agent.name,
             file=mcp_file(paths, agent.mcp),
             format=Format(agent.mcp.format.value),
             key=agent.mcp.entry_key,
-            value=shape,
+            value=mcp_entry(agent, link, env=paths.env),
             secret=isinstance(link, Http),
             asset=HUB_ENTRY,
             rivals=RIVAL_ENTRIES,
@@ -214,14 +203,6 @@ def mcp_file(paths: Paths, target: McpTarget) -> Path:
             return False
 
     return target.choose(paths, holds_entry)
-
-
-def _shape(target: McpTarget, link: Link) -> JsonValue:
-    match link:
-        case Stdio():
-            return target.stdio.build(link) if target.stdio else None
-        case Http():
-            return target.http.build(link) if target.http else None
 
 
 def _places(paths: Paths, agents: tuple[Agent, ...]) -> Iterator[Path]:

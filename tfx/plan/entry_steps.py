@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tfx.config.keypath import MISSING, leaves
+from tfx.config.keypath import MISSING, canonical, leaves
 from tfx.errors import OperationFailed
 from tfx.plan.actions import CHANGES, Action, ActionKind, Reason, State
 from tfx.plan.decide import Case, Decision, decide
@@ -34,7 +34,7 @@ from tfx.plan.entry_edits import (
 )
 from tfx.plan.look import Obstacle
 from tfx.plan.records import EntryRecord, Replaced
-from tfx.plan.steps import Context, Step, conflict_hint, read_shared, refused
+from tfx.plan.steps import Context, Step, conflict_hint, read_shared, refused, rival_detail
 
 _PHASE = 1
 _OPEN_TO_OTHERS = 0o077
@@ -117,13 +117,21 @@ def _plan_entry(draft: Draft, item: EntryItem) -> None:
         )
         draft.actions.append(replace(action, key=item.key, asset=item.asset))
         return
-    action = _action(draft.file, item, decision, disk)
+    action = _action(draft.file, item, decision, disk, _owner(draft, item, decision))
     _record(draft, item, decision)
     draft.document = document
     if decision.kind in {ActionKind.UNCHANGED, ActionKind.KEPT, ActionKind.SKIPPED}:
         _settle(draft, item, action)
     else:
         draft.actions.append(replace(action, warning=_warning(draft, item, decision)))
+
+
+def _owner(draft: Draft, item: EntryItem, decision: Decision) -> str:
+    if decision.reason is not Reason.FOREIGN or item.wanted is None:
+        return ""
+    value = lookup(draft.document.value, item.key)
+    text = "" if value is MISSING else canonical(value).decode("utf-8", "replace")
+    return rival_detail(item.wanted.rivals, text)
 
 
 def _settle(draft: Draft, item: EntryItem, action: Action) -> None:

@@ -15,7 +15,16 @@ from tfx.plan.decide import Case, Decision, decide
 from tfx.plan.disk import Write
 from tfx.plan.look import Found, Obstacle, look
 from tfx.plan.records import Change, FileRecord, Replaced
-from tfx.plan.steps import SKILL, Context, Staging, Step, conflict_hint, refused, staging_place
+from tfx.plan.steps import (
+    SKILL,
+    Context,
+    Staging,
+    Step,
+    conflict_hint,
+    refused,
+    rival_detail,
+    staging_place,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,17 @@ def _step(view: _View, context: Context) -> Step:
         case ActionKind.CREATE | ActionKind.UPDATE | ActionKind.RESTORE:
             return _ordered(_publication(view, step), item, 0, 1)
         case _:
-            return replace(step, staging=_staging(view, context))
+            return _contested(view, step, context)
+
+
+def _contested(view: _View, step: Step, context: Context) -> Step:
+    """Return the step of a conflict: whose the file is, and the new version to look at."""
+    found, wanted = view.found, view.item.wanted
+    if view.decision.reason is Reason.FOREIGN and found is not None and wanted is not None:
+        text = (found.data or b"").decode("utf-8", "replace")
+        action = replace(step.actions[0], detail=rival_detail(wanted.rivals, text))
+        step = replace(step, actions=(action,))
+    return replace(step, staging=_staging(view, context))
 
 
 def _noted(view: _View, step: Step, context: Context) -> Step:

@@ -180,6 +180,12 @@ class Manifest:
         return Manifest(run or self.run, files, entries, shared, frozenset(dirs))
 
     @property
+    def agents(self) -> frozenset[str]:
+        """Names of the agents that something is recorded for."""
+        of_files = (name for record in self.files.values() for name in record.agents)
+        return frozenset(of_files) | {record.agent for record in self.entries.values()}
+
+    @property
     def pinned_runs(self) -> frozenset[str]:
         """Runs whose backups a record still needs (S-45)."""
         replaced = [record.replaced for record in self.files.values()]

@@ -20,6 +20,7 @@ from tfx.plan.actions import (
     Format,
     Plan,
     Reason,
+    Rival,
     State,
     WantedEntry,
 )
@@ -178,3 +179,9 @@ def plan_of(steps: tuple[Step, ...]) -> Plan:
         tuple(action for step in steps for action in step.actions),
         tuple(action for step in steps for action in step.settled),
     )
+
+
+def rival_detail(rivals: tuple[Rival, ...], text: str) -> str:
+    """Return whose it is when a known program put it there, or an empty string (K-14)."""
+    owner = next((rival.owner for rival in rivals if rival.made(text)), None)
+    return f"it belongs to {owner}; --take-new backs it up and takes over" if owner else ""

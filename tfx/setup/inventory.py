@@ -12,16 +12,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from tfx import __version__
-from tfx.agents.catalogue import AGENTS
-from tfx.agents.detect import detect
 from tfx.agents.roots import written_roots
-from tfx.config.settings import load
 from tfx.core.paths import Paths
-from tfx.desired import desired, in_scope
+from tfx.desired import desired
 from tfx.plan.actions import Action, ActionKind, Plan, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
 from tfx.setup.report import AgentRow, agent_rows
+from tfx.setup.survey import survey
 
 
 class SkillState(StrEnum):
@@ -84,28 +82,29 @@ class VersionData:
 
 def list_skills(paths: Paths) -> Result[ListData]:
     """Return bundled, installed, modified and foreign skills per root."""
-    scope = in_scope(detect(paths, AGENTS), load(paths), ())
-    plan = Engine(paths.setup_dir).plan(desired(paths, scope, load(paths), None))
+    engine = Engine(paths.setup_dir)
+    seen = survey(paths, engine)
+    plan = engine.plan(desired(paths, seen.scope, seen.settings, None))
     states = _states(plan)
     roots = tuple(
         RootRow(paths.display(root.directory), root.agents, tuple(_skills(root.directory, states)))
-        for root in written_roots(paths, (one.agent for one in scope))
+        for root in written_roots(paths, (one.agent for one in seen.scope))
     )
     return Result(ListData(roots))
 
 
 def versions(paths: Paths) -> Result[VersionData]:
     """Return the version of tfx, how its assets stand, and every agent's version."""
-    found = detect(paths, AGENTS, probe=True)
-    scope = in_scope(found, load(paths), ())
-    plan = Engine(paths.setup_dir).plan(desired(paths, scope, load(paths), None))
+    engine = Engine(paths.setup_dir)
+    seen = survey(paths, engine, probe=True)
+    plan = engine.plan(desired(paths, seen.scope, seen.settings, None))
     conflicts = sum(a.kind in {ActionKind.CONFLICT, ActionKind.REFUSED} for a in plan.actions)
     assets = AssetCounts(
         installed=sum(a.kind is ActionKind.UNCHANGED for a in plan.settled),
         pending=len(plan.actions) - conflicts,
         conflicts=conflicts,
     )
-    rows = agent_rows(found, scope, ())
+    rows = agent_rows(seen.found, seen.scope, ())
     return Result(VersionData(__version__, platform.python_version(), assets, rows))
 
 

@@ -5,12 +5,8 @@ Decides nothing about single files (the engine does) and shows nothing (the CLI 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-from tfx.agents.catalogue import AGENTS
-from tfx.agents.detect import detect
-from tfx.config.settings import Settings, load
 from tfx.core.clock import iso
 from tfx.core.files import make_private_dir
 from tfx.core.paths import Paths
@@ -19,11 +15,9 @@ from tfx.desired import (
     Transport,
     desired,
     http_link,
-    in_scope,
     other_hub_note,
     stdio_link,
 )
-from tfx.errors import OperationFailed
 from tfx.hub.places import HubFiles
 from tfx.hub.tokens import ensure, new_secret, read_bus
 from tfx.plan.actions import Action
@@ -41,6 +35,7 @@ from tfx.setup.report import (
     planned_result,
     reported,
 )
+from tfx.setup.survey import Survey, survey
 
 Ask = Callable[[SetupData], bool]
 Say = Callable[[str], None]
@@ -54,16 +49,14 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     the environment, the settings or the manifest forbid it.
     """
     options.validate()
-    names = options.names()
-    settings = load(paths)
+    engine = _engine(paths)
     say("looking for agent CLIs")
-    found = detect(paths, AGENTS)
-    scope = in_scope(found, settings, names)
-    rows = agent_rows(found, scope, names)
+    names = options.names()
+    seen = survey(paths, engine, names)
+    rows = agent_rows(seen.found, seen.scope, names)
     missing = tuple(absent(row) for row in rows if row.name in names and not row.installed)
     notes = other_hub_note(paths)
-    engine = _engine(paths)
-    preview = desired(paths, scope, settings, _link(paths, settings, options, make=False))
+    preview = desired(paths, seen.scope, seen.settings, _link(paths, seen, options, make=False))
     if options.mode is not Mode.APPLY:
         say("comparing with the disk")
         plan = engine.plan(preview, options.flags)
@@ -74,7 +67,7 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
         data = planned(Mode.DRY_RUN, rows, plan, notes)
         if plan.changes_shared_files and not ask(data):
             return declined(data)
-    wanted = desired(paths, scope, settings, _link(paths, settings, options, make=True))
+    wanted = desired(paths, seen.scope, seen.settings, _link(paths, seen, options, make=True))
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
     return reported(report, rows, notes, missing)
 
@@ -83,7 +76,7 @@ def _engine(paths: Paths) -> Engine:
     return Engine(paths.setup_dir, git=paths.program("git"))
 
 
-def _link(paths: Paths, settings: Settings, options: Options, *, make: bool) -> Link | None:
+def _link(paths: Paths, seen: Survey, options: Options, *, make: bool) -> Link | None:
     """Return what the MCP entry leads to; a preview makes no token file (S-3)."""
     match options.transport:
         case None:
@@ -91,7 +84,7 @@ def _link(paths: Paths, settings: Settings, options: Options, *, make: bool) -> 
         case Transport.STDIO:
             return stdio_link()
         case Transport.HTTP:
-            return http_link(settings, _bus_token(paths, make=make))
+            return http_link(seen.settings, _bus_token(paths, make=make))
 
 
 def _bus_token(paths: Paths, *, make: bool) -> str:
@@ -101,14 +94,7 @@ def _bus_token(paths: Paths, *, make: bool) -> str:
     if token is None and make:
         make_private_dir(files.directory)
         token = ensure(paths, files)[0].bus
-    token = token or new_secret()
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", token):
-        raise OperationFailed(
-            "the bus token has characters that agents expand in their settings",
-            code="token-not-url-safe",
-            hint="use letters, digits, - and _ only, or unset TFX_HUB_TOKEN",
-        )
-    return token
+    return token or new_secret()
 
 
 def remove(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
