@@ -7,7 +7,7 @@ import pytest
 
 from tfx.config import jsonc
 from tfx.config.jsonc import Dialect
-from tfx.config.jsonc_text import MAX_BYTES, MAX_DEPTH
+from tfx.config.jsonc.text import MAX_BYTES, MAX_DEPTH
 from tfx.errors import InvalidRequest, JsonValue, UnparsableFile
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from tfx.config import jsonc
 from tfx.config.jsonc import Dialect
-from tfx.config.jsonc_edits import Edit
-from tfx.config.jsonc_proof import independent_value, prove_splices, prove_value
-from tfx.config.jsonc_splices import Splice
+from tfx.config.jsonc.edits import Edit
+from tfx.config.jsonc.proof import independent_value, prove_splices, prove_value
+from tfx.config.jsonc.splices import Splice
 from tfx.errors import JsonValue, OperationFailed
 
 DATA = b'{"a": 1, /* keep */ "b": 2}'

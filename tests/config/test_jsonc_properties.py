@@ -23,8 +23,8 @@ from tests.config.strategies import (
 )
 from tfx.config import jsonc
 from tfx.config.jsonc import Dialect
-from tfx.config.jsonc_layout import container_at, locate
-from tfx.config.jsonc_reader import read
+from tfx.config.jsonc.layout import container_at, locate
+from tfx.config.jsonc.reader import read
 from tfx.config.keypath import MISSING, KeyPath, canonical, leaves
 from tfx.errors import JsonValue, UnparsableFile
 

@@ -10,8 +10,8 @@ import tomlkit
 
 from tfx.config import toml
 from tfx.config.keypath import MISSING, KeyPath, value_digest
-from tfx.config.toml_document import load
-from tfx.config.toml_splices import Splice
+from tfx.config.toml.document import load
+from tfx.config.toml.splices import Splice
 from tfx.errors import InvalidRequest, JsonValue, OperationFailed, UnparsableFile
 
 ENTRY: KeyPath = ("mcp_servers", "tfx-hub")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.config.toml_strategies import ARRAY_KEY, Written, documents, json_values, paths, tables
 from tfx.config import toml
 from tfx.config.keypath import MISSING, KeyPath
-from tfx.config.toml_document import load, same, to_json
+from tfx.config.toml.document import load, same, to_json
 from tfx.errors import JsonValue, UnparsableFile
 
 PATH = (ARRAY_KEY,)

@@ -15,10 +15,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
-from tfx.config import toml_document
 from tfx.config.settings_keys import BY_PATH, KEYS, TABLES, Key, advice
-from tfx.config.toml_document import MAX_BYTES, Document, to_json
-from tfx.config.toml_spans import position
+from tfx.config.toml.document import MAX_BYTES, Document, to_json
+from tfx.config.toml.document import load as load_document
+from tfx.config.toml.spans import position
 from tfx.core.paths import Paths
 from tfx.errors import BadSettings, JsonValue, UnparsableFile
 
@@ -156,7 +156,7 @@ def _document(paths: Paths) -> Document | None:
     if data is None:
         return None
     try:
-        return toml_document.load(data)
+        return load_document(data)
     except UnparsableFile as error:
         raise BadSettings(
             f"{paths.display(file)}: {error.message}",

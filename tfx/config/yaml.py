@@ -9,7 +9,7 @@ import datetime as dt
 import re
 from typing import TYPE_CHECKING
 
-from tfx.config.toml_spans import MAX_DEPTH, unparsable, unparsable_at
+from tfx.config.toml.spans import MAX_DEPTH, unparsable, unparsable_at
 from tfx.errors import JsonValue, UnparsableFile
 
 if TYPE_CHECKING:

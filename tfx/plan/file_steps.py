@@ -165,10 +165,9 @@ def _step(view: _View, context: Context) -> Step:
 def _contested(view: _View, step: Step, context: Context) -> Step:
     """Return the step of a conflict: whose the file is, and the new version to look at."""
     found, wanted = view.found, view.item.wanted
-    if view.decision.reason is Reason.FOREIGN and found is not None and wanted is not None:
-        text = (found.data or b"").decode("utf-8", "replace")
-        action = replace(step.actions[0], detail=rival_detail(wanted.rivals, text))
-        step = replace(step, actions=(action,))
+    if view.decision.reason is Reason.FOREIGN and found and found.data and wanted:
+        owner = rival_detail(wanted.rivals, found.data.decode("utf-8", "replace"))
+        step = replace(step, actions=(replace(step.actions[0], detail=owner),))
     return replace(step, staging=_staging(view, context))
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tfx.config.jsonc_layout import (
+from tfx.config.jsonc.layout import (
     Container,
     Item,
     blank,
@@ -28,7 +28,7 @@ from tfx.config.jsonc_layout import (
     line_indent,
     on_own_line,
 )
-from tfx.config.jsonc_style import DEFAULT_UNIT, Style, eol_of, inline_style, line_style
+from tfx.config.jsonc.style import DEFAULT_UNIT, Style, eol_of, inline_style, line_style
 from tfx.errors import JsonValue
 
 Member: TypeAlias = tuple[str | None, JsonValue]  # key (None in an array) and value

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tfx.config.keypath import MISSING, KeyPath, Missing
-from tfx.config.toml_spans import Item, Section, Shape, Steps, scan, unparsable, unparsable_at
+from tfx.config.toml.spans import Item, Section, Shape, Steps, scan, unparsable, unparsable_at
 from tfx.errors import JsonValue, UnparsableFile
 
 BOM = b"\xef\xbb\xbf"

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from tfx.config.jsonc_text import MAX_DEPTH
+from tfx.config.jsonc.text import MAX_DEPTH
 from tfx.config.keypath import KeyPath, Missing, canonical
 from tfx.errors import InvalidRequest, JsonValue, OperationFailed
 

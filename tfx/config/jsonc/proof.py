@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tfx.config.jsonc_splices import Splice
-from tfx.config.jsonc_text import BOM, Dialect
+from tfx.config.jsonc.splices import Splice
+from tfx.config.jsonc.text import BOM, Dialect
 from tfx.config.keypath import canonical
 from tfx.errors import JsonValue, OperationFailed
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tfx.config.jsonc_layout import (
+from tfx.config.jsonc.layout import (
     Container,
     Place,
     container_at,
@@ -18,8 +18,8 @@ from tfx.config.jsonc_layout import (
     only,
     require,
 )
-from tfx.config.jsonc_reader import Document
-from tfx.config.jsonc_splices import (
+from tfx.config.jsonc.reader import Document
+from tfx.config.jsonc.splices import (
     Member,
     Splice,
     fill_empty_file,
@@ -27,7 +27,7 @@ from tfx.config.jsonc_splices import (
     removal,
     replacement,
 )
-from tfx.config.jsonc_values import keeps_shape, merged, same, value_at, with_value
+from tfx.config.jsonc.values import keeps_shape, merged, same, value_at, with_value
 from tfx.config.keypath import MISSING, KeyPath
 from tfx.errors import JsonValue
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable
 
 from tfx.config.keypath import MISSING, KeyPath, Missing
-from tfx.config.toml_document import Document, load, same, to_json
-from tfx.config.toml_spans import MAX_DEPTH
-from tfx.config.toml_splices import (
+from tfx.config.toml.document import Document, load, same, to_json
+from tfx.config.toml.spans import MAX_DEPTH
+from tfx.config.toml.splices import (
     Splice,
     array_table_insertion,
     array_table_removal,

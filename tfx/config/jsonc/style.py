@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfx.config.jsonc_layout import Container, line_indent, on_own_line
+from tfx.config.jsonc.layout import Container, line_indent, on_own_line
 from tfx.errors import JsonValue
 
 _INDENTED = re.compile(r"\n([ \t]+)[\"{\[]")

@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tfx.config import jsonc_edits
-from tfx.config.jsonc_edits import Edit
-from tfx.config.jsonc_layout import locate
-from tfx.config.jsonc_proof import prove_repeat, prove_splices, prove_value
-from tfx.config.jsonc_reader import Document, read
-from tfx.config.jsonc_splices import apply
-from tfx.config.jsonc_text import Dialect
-from tfx.config.jsonc_values import check_path, check_value, value_at
+from tfx.config.jsonc import edits
+from tfx.config.jsonc.edits import Edit
+from tfx.config.jsonc.layout import locate
+from tfx.config.jsonc.proof import prove_repeat, prove_splices, prove_value
+from tfx.config.jsonc.reader import Document, read
+from tfx.config.jsonc.splices import apply
+from tfx.config.jsonc.text import Dialect
+from tfx.config.jsonc.values import check_path, check_value, value_at
 from tfx.config.keypath import MISSING, KeyPath, Missing
 from tfx.errors import InvalidRequest, JsonValue, OperationFailed, UnparsableFile
 
@@ -69,7 +69,7 @@ def set_key(
     only the leaves that differ are edited; else the span of the value is replaced.
     """
     _check(path, value)
-    return _edit(data, dialect, lambda document: jsonc_edits.set_key(document, path, value))
+    return _edit(data, dialect, lambda document: edits.set_key(document, path, value))
 
 
 def merge_key(
@@ -80,13 +80,13 @@ def merge_key(
     Arrays and empty objects are leaves; an empty object leaves an object that is there as it is.
     """
     _check(path, value)
-    return _edit(data, dialect, lambda document: jsonc_edits.merge_key(document, path, value))
+    return _edit(data, dialect, lambda document: edits.merge_key(document, path, value))
 
 
 def delete_key(data: bytes, path: KeyPath, *, dialect: Dialect = Dialect.JSONC) -> bytes:
     """Take a member out; parents stay, and so does every comment outside of it (S-62)."""
     _check(path, None)
-    return _edit(data, dialect, lambda document: jsonc_edits.delete_key(document, path))
+    return _edit(data, dialect, lambda document: edits.delete_key(document, path))
 
 
 def append(
@@ -97,7 +97,7 @@ def append(
     An array that has an equal element already gives the same bytes (S-61).
     """
     _check(path, [value])
-    return _edit(data, dialect, lambda document: jsonc_edits.append(document, path, value))
+    return _edit(data, dialect, lambda document: edits.append(document, path, value))
 
 
 def remove_element(
@@ -105,7 +105,7 @@ def remove_element(
 ) -> bytes:
     """Take the first element that equals a value out of an array; none: the same bytes (S-64)."""
     _check(path, [value])
-    return _edit(data, dialect, lambda document: jsonc_edits.remove_element(document, path, value))
+    return _edit(data, dialect, lambda document: edits.remove_element(document, path, value))
 
 
 def _check(path: KeyPath, value: JsonValue) -> None:

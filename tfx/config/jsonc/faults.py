@@ -9,7 +9,7 @@ import re
 from enum import Enum
 from typing import NoReturn
 
-from tfx.config.jsonc_text import (
+from tfx.config.jsonc.text import (
     COLON,
     SCALAR,
     STRING,

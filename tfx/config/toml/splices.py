@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tfx.config.keypath import KeyPath
-from tfx.config.toml_document import Document
-from tfx.config.toml_spans import Item, Section, Steps, Value
+from tfx.config.toml.document import Document
+from tfx.config.toml.spans import Item, Section, Steps, Value
 from tfx.errors import JsonValue
 
 _REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tfx.config.jsonc_reader import Document, unescape
-from tfx.config.jsonc_text import COMMENT, SCALAR, SPACE, Flaw, grammar, refuse
+from tfx.config.jsonc.reader import Document, unescape
+from tfx.config.jsonc.text import COMMENT, SCALAR, SPACE, Flaw, grammar, refuse
 from tfx.config.keypath import KeyPath
 
 

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tfx.config.jsonc_faults import Expected, refuse_syntax
-from tfx.config.jsonc_text import MAX_DEPTH, Dialect, Flaw, Grammar, decode, grammar, refuse
+from tfx.config.jsonc.faults import Expected, refuse_syntax
+from tfx.config.jsonc.text import MAX_DEPTH, Dialect, Flaw, Grammar, decode, grammar, refuse
 from tfx.errors import JsonValue
 
 # Python refuses to convert longer digit strings when the interpreter is set so (at least 640);
