@@ -450,3 +450,18 @@ def test_an_entry_keeps_what_others_added_inside_it(machine: Machine) -> None:
     machine.apply(machine.desired("2"))
     servers = value(machine.settings)["mcpServers"]
     assert servers[HUB[1]] == {"x": 1, "command": "tfx-2", "args": ["hub", "bridge"]}
+
+
+def test_k5_a_plan_says_whether_an_existing_shared_file_would_change(machine: Machine) -> None:
+    assert not machine.plan(machine.desired()).changes_shared_files
+    write(machine.settings, "{}")
+    assert machine.plan(machine.desired()).changes_shared_files
+    machine.apply(machine.desired())
+    assert not machine.plan(machine.desired()).changes_shared_files
+
+
+def test_s6_progress_names_each_action_before_it_is_carried_out(machine: Machine) -> None:
+    seen: list[str] = []
+    plan = machine.plan(machine.desired())
+    machine.engine().apply(machine.desired(), progress=lambda action: seen.append(action.target))
+    assert seen == [action.target for action in plan.actions]

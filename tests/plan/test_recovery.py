@@ -17,7 +17,7 @@ import pytest
 from tests.plan.machine import Machine, only_files, write
 from tests.plan.test_targets import NoRename
 from tests.support import bare_env
-from tfx.plan.actions import OutcomeStatus
+from tfx.plan.actions import Desired, OutcomeStatus
 from tfx.plan.disk import Disk, Spare
 from tfx.plan.engine import Engine
 
@@ -165,6 +165,26 @@ def test_s43_a_run_that_ends_between_a_change_and_its_line_is_finished(
     machine.remove()
     assert machine.contents() == before
     no_spares(machine)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_s43_a_client_that_rewrites_its_file_after_the_crash_hides_nothing(
+    machine: Machine, calls: int
+) -> None:
+    """The entry stands although the bytes differ: it is ours, and so are the parents we made."""
+    desired = Desired((), machine.desired().entries[:2], frozenset({"claude"}))
+    machine.disk = _StopAfter(calls)
+    stopped(machine, lambda engine: engine.apply(desired), -1)
+    machine.disk = None
+    if machine.settings.exists():
+        text = machine.settings.read_text()
+        machine.settings.write_text(text.replace("{", '{"theirs": 1,', 1))
+    else:
+        write(machine.settings, '{"theirs": 1}')
+    machine.apply(desired)
+    assert machine.plan(desired).actions == ()
+    machine.remove()
+    assert json.loads(machine.settings.read_text()) == {"theirs": 1}
 
 
 def test_s43_the_crash_tests_reach_every_line(machine: Machine) -> None:

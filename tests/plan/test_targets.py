@@ -19,6 +19,7 @@ import pytest
 from tests.plan.machine import AGENTS, TAKE_NEW, Machine, one, only_files, statuses, value, write
 from tfx.plan.actions import ActionKind, Desired, OutcomeStatus, Reason
 from tfx.plan.disk import Disk
+from tfx.plan.manifest import load
 
 S = OutcomeStatus
 ORIGINAL = '{\n  "theme": "dark"\n}\n'
@@ -102,6 +103,20 @@ def test_s85_moving_the_settings_behind_a_link_later_changes_nothing(machine: Ma
     machine.remove()
     assert real.read_text() == ORIGINAL
     assert machine.settings.is_symlink()
+
+
+def test_s29_a_root_that_was_moved_behind_a_link_later_is_still_ours(machine: Machine) -> None:
+    machine.apply(only_files(machine.desired()))
+    real = machine.home / "dotfiles" / "skills"
+    real.parent.mkdir()
+    machine.skills.rename(real)
+    machine.skills.symlink_to(real)
+    machine.apply(only_files(machine.desired("2")))
+    assert machine.plan(only_files(machine.desired("2"))).actions == ()
+    records = load(machine.state / "manifest.json").files.values()
+    assert {record.root for record in records} == {str(real), str(machine.script.parent)}
+    machine.remove()
+    assert [path for path in real.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["directory", "fifo"])
@@ -259,17 +274,17 @@ class FullInPlace(NoRename):
     def write(self, descriptor: int, data: bytes) -> None:
         if self.renames and not self.failed:
             self.failed = True
-            super().write(descriptor, data[:7])
+            super().write(descriptor, data[:40])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         super().write(descriptor, data)
 
 
 def test_s51_a_disk_that_fills_up_in_place_gets_the_old_bytes_back(machine: Machine) -> None:
-    write(machine.settings, ORIGINAL)
+    content = write(machine.settings, '{"mcpServers": {}, "long": "' + "x" * 99 + '"}')
     machine.disk = FullInPlace()
     (outcome,) = machine.apply(hub_only(machine)).outcomes
     assert outcome.status is S.FAILED
-    assert machine.settings.read_text() == ORIGINAL
+    assert machine.settings.read_bytes() == content
 
 
 class NoLinks(Disk):

@@ -169,9 +169,10 @@ class State:
 class Action:
     """One thing that is not so yet, or that needs the user's word.
 
-    `path` is the file as wanted (unresolved) and `target` what people are shown: the path, for an
-    entry with its key behind a colon. `base`, `disk` and `new` are the three states, None = absent.
-    `hint` names the option that resolves a conflict. `line` and `column` are 1-based or 0.
+    `path` is the shared file as wanted, or the bundled file with the links of its root resolved.
+    `target` is what people are shown: the path, for an entry with its key behind a colon.
+    `base`, `disk` and `new` are the three states, None = absent. `hint` names the option that
+    resolves a conflict. `line` and `column` are 1-based or 0.
     """
 
     kind: ActionKind

@@ -57,12 +57,17 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One target to be brought from `before` to `data` and `mode`; data None = delete it."""
+    """One target to be brought from `before` to `data` and `mode`; data None = delete it.
+
+    `shared`: it is the file of somebody else, so a file that may not be written is not replaced
+    by a rename either (S-107).
+    """
 
     target: Path
     before: State | None
     data: bytes | None
     mode: int = 0o644
+    shared: bool = False
 
     @property
     def after(self) -> State | None:
@@ -106,6 +111,8 @@ class Writer:
         of these cases the target is as somebody else left it and the spare names are gone.
         """
         _expect(write)
+        if write.shared and write.before is not None:
+            _respect_read_only(write.target, write.before)
         if write.data is None:
             self._delete(write, spare)
             return
@@ -230,6 +237,14 @@ def overwrite(
         os.ftruncate(descriptor, len(old))
         os.fsync(descriptor)
         raise
+
+
+def _respect_read_only(target: Path, before: State) -> None:
+    nobody_writes = before.mode is not None and not before.mode & 0o222
+    effective = os.access in os.supports_effective_ids
+    if nobody_writes or not os.access(target, os.W_OK, effective_ids=effective):
+        mode = 0 if before.mode is None else before.mode
+        raise ReadOnly(f"{target} cannot be written: it is read-only (mode {mode:o})")
 
 
 def _expect(write: Write) -> None:

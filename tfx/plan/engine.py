@@ -111,7 +111,9 @@ class Engine:
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that `undo` can take back, newest first; writes nothing."""
         stories = [read(self._state.journal(run)) for run in reversed(self._state.journals())]
-        return tuple(_shown(story) for story in stories if story.committed)
+        return tuple(
+            _shown(story) for story in stories if story.committed and (story.done or story.records)
+        )
 
     def diff(self, desired: Desired, action: Action) -> Diff:
         """Return the three versions behind a conflict of a plan of this Desired."""

@@ -291,6 +291,6 @@ def _finished(draft: Draft) -> Step:
     return replace(
         step,
         notes=notes,
-        write=Write(found.target, found.state, data, mode),
+        write=Write(found.target, found.state, data, mode, shared=True),
         changes=(*(c for c in changes if c not in notes), *shared),
     )

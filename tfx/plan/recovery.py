@@ -16,9 +16,11 @@ from tfx.core.files import fsync_dir
 from tfx.errors import OperationFailed
 from tfx.plan.apply import prune_dirs, remove_empty
 from tfx.plan.disk import Disk, Moved, Spare, overwrite, settle_held
+from tfx.plan.documents import Document
+from tfx.plan.entry_edits import EntryItem, disk_state
 from tfx.plan.journal import Fate, Intent, Journal, Story, is_committed, read
-from tfx.plan.look import state_of
-from tfx.plan.records import Change, Manifest
+from tfx.plan.look import Obstacle, look, state_of
+from tfx.plan.records import Change, EntryRecord, Manifest
 from tfx.plan.state import StateDir
 
 
@@ -82,9 +84,32 @@ def _judged(story: Story) -> Story:
 
 def _judge(intent: Intent) -> Fate:
     try:
-        return Fate.DONE if state_of(intent.target) == intent.after else Fate.DROPPED
+        state = state_of(intent.target)
     except OSError:
         return Fate.DROPPED
+    if state == intent.after:
+        return Fate.DONE
+    if state == intent.before or not _entries_stand(intent):
+        return Fate.DROPPED
+    return Fate.DONE
+
+
+def _entries_stand(intent: Intent) -> bool:
+    """Say whether a shared file that its client rewrote since says what we had made it say."""
+    changes = [change for change in intent.changes if isinstance(change.record, EntryRecord)]
+    try:
+        return bool(changes) and all(_stands(intent.target, change) for change in changes)
+    except Obstacle:
+        return False
+
+
+def _stands(target: Path, change: Change) -> bool:
+    record = change.record
+    if not isinstance(record, EntryRecord):
+        return False
+    document = Document.read(record.format, look(target).data or b"")
+    disk = disk_state(document.value, EntryItem(None, record))
+    return disk == (None if change.new is None else record.state)
 
 
 def _learned(story: Story) -> list[Change]:

@@ -177,7 +177,13 @@ def _whole(undo: _Undo, found: Found) -> Step:
     return Step(
         actions,
         lambda: _planned(undo),
-        write=Write(found.target, found.state, undo.before, 0o644 if mode is None else mode),
+        write=Write(
+            found.target,
+            found.state,
+            undo.before,
+            0o644 if mode is None else mode,
+            shared=bool(undo.entries),
+        ),
         changes=undo.inverse,
     )
 
@@ -203,7 +209,8 @@ def _entrywise(undo: _Undo, found: Found) -> Step:
     if not changes:
         return step
     mode = found.state.mode if found.state else None
-    write = Write(found.target, found.state, document.data, 0o644 if mode is None else mode)
+    mode = 0o644 if mode is None else mode
+    write = Write(found.target, found.state, document.data, mode, shared=True)
     shared = _shared_after(undo, write, tuple(changes))
     return replace(step, write=write, changes=(*changes, *shared))
 
