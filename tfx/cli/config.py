@@ -54,7 +54,7 @@ def path(ctx: typer.Context) -> None:
     def feature(_screen: Screen, paths: Paths) -> Result[ConfigFile]:
         return Result(_file(paths))
 
-    finish(ctx, "config path", feature, lambda screen, data: screen.line(str(data.path)))
+    finish(ctx, "config path", feature, lambda screen, data: screen.value(str(data.path)))
 
 
 @app.command("show", cls=Command)

@@ -171,6 +171,10 @@ class Screen:
             soft_wrap=True,
         )
 
+    def value(self, text: str) -> None:
+        """Print a value exactly, for `$(tfx …)` in a shell: no sign, no shortening."""
+        self._out.write(printable(text) + "\n")
+
     def line(self, text: str, *, sign: str | None = None) -> None:
         """Print one line on stdout; `sign` is one of ok, changed, warn, bad, info."""
         if self.wishes.quiet and sign in {None, "ok", "changed", "info"}:
