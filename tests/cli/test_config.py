@@ -50,7 +50,7 @@ def test_k19_config_check_names_every_error(home: Path) -> None:
 
 def test_config_check_is_content_with_a_right_or_a_missing_file(home: Path) -> None:
     assert tfx(home, "config", "check").code == 0
-    file = write(home, "[hub]\nport = 1\n")
+    write(home, "[hub]\nport = 1\n")
     ran = tfx(home, "config", "check")
     assert (ran.code, ran.err) == (0, "")
     assert "~/.config/tfx/config.toml" in ran.out
