@@ -236,6 +236,29 @@ def test_runs_are_listed_newest_first_and_undone(machine: Machine) -> None:
     assert machine.setup("--undo", "no-such-run").code == 1
 
 
+def test_preview_of_a_removal_exits_as_the_removal_would(machine: Machine) -> None:
+    machine.setup()
+    (machine.home / SKILL).write_text("edited")
+    preview, done = machine.setup("--remove", "--dry-run"), machine.setup("--remove")
+    assert (preview.code, done.code) == (1, 1)
+    assert rows(preview, "conflict") == rows(done, "conflict")
+    assert (machine.home / SKILL).read_text() == "edited"
+
+
+def test_k6_purge_lists_first_and_needs_a_yes(machine: Machine) -> None:
+    machine.setup("--mcp-transport", "http")
+    token = machine.home / ".local/state/tfx/hub/token"
+    assert machine.setup("--remove", "--purge").code == 1
+    assert token.is_file()
+    preview = machine.setup("--remove", "--purge", "--dry-run")
+    assert str(token) in rows(preview, "pending")
+    assert token.is_file()
+    done = machine.setup("--remove", "--purge", "--yes")
+    assert done.code == 0, done.out
+    assert not token.parent.exists()
+    assert machine.users_files() == {}
+
+
 def test_list_tells_the_state_of_each_skill(machine: Machine) -> None:
     machine.setup()
     machine.write(".claude/skills/own/SKILL.md", "mine")

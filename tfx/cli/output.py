@@ -125,16 +125,27 @@ class Screen:
     # results ----------------------------------------------------------------------------
 
     def show(
-        self, command: str, result: Result[T] | Result[None], render: Callable[[Screen, T], None]
+        self,
+        command: str,
+        result: Result[T] | Result[None],
+        render: Callable[[Screen, T], None],
+        *,
+        told: frozenset[str] = frozenset(),
     ) -> None:
-        """Print the result: one JSON document, or the renderer's view and the problems."""
+        """Print the result: one JSON document, or the renderer's view and the problems.
+
+        Problems whose code is in `told` are left to the view, when there is one.
+        """
         with contextlib.suppress(BrokenPipeError):
             if self.wishes.json:
                 self._print_json(envelope(command, cast("Result[object]", result)))
                 return
-            if result.data is not None:
+            drawn = result.data is not None and not self.wishes.quiet
+            if result.data is not None and drawn:
                 render(self, result.data)
             for problem in result.problems:
+                if drawn and problem.code in told:
+                    continue
                 self.problem(problem, warning=result.status is Status.WARNING)
 
     def _print_json(self, document: object) -> None:

@@ -102,21 +102,24 @@ def setup(
         if said.undo is not None:
             return run.undo(paths, said, say=screen.progress)
         if said.remove:
-            return run.remove(paths, said, say=screen.progress)
-        return run.setup(paths, said, ask=_Asker(screen), say=screen.progress)
+            return run.remove(
+                paths, said, ask=_Asker(screen, default=not purge), say=screen.progress
+            )
+        return run.setup(paths, said, ask=_Asker(screen, default=True), say=screen.progress)
 
-    finish(ctx, "setup", feature, _render)
+    finish(ctx, "setup", feature, _render, told=_TOLD)
 
 
 class _Asker:
-    """Shows what is about to happen and asks; without a terminal the answer is yes (K-5)."""
+    """Shows what is about to happen and asks; without a terminal the default holds (K-5)."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, *, default: bool) -> None:
         self._screen = screen
+        self._default = default
 
     def __call__(self, data: SetupData) -> bool:
         if not self._screen.interactive:
-            return True
+            return self._default
         _render_setup(self._screen, data)
         return self._screen.ask("Apply this?")
 
@@ -129,6 +132,9 @@ def _render(screen: Screen, data: SetupData | RunsData) -> None:
     else:
         _render_setup(screen, data)
 
+
+# problems that the view shows as rows
+_TOLD = frozenset({"conflict", "failed", "refused", "partial", "agent-absent"})
 
 _SIGN_OF = {
     "changed": "changed",
@@ -170,9 +176,11 @@ def _render_action(screen: Screen, row: ActionRow) -> None:
     screen.line(f"{verb} {row.target}{who}{why}", sign=_SIGN_OF[row.status])
     if row.hint:
         screen.line(f"    {row.hint}")
-    for name in ("snippet", "staged", "backup"):
+    for name in ("snippet", "staged"):
         if value := row.detail.get(name):
             screen.line(f"    {name}: {value}")
+    if screen.wishes.verbose or "backup" in row.reason:
+        screen.line(f"    backup: {row.detail.get('backup', 'none was needed')}")
 
 
 def _summary(data: SetupData) -> str:

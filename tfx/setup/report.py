@@ -6,7 +6,7 @@ Knows neither how a run is done nor how it is shown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tfx.agents.detect import Detected, Presence
 from tfx.agents.model import Writes
@@ -128,8 +128,26 @@ def reported(
     )
     recovered = tuple(f"finished the interrupted run {run} first" for run in report.recovered)
     data = SetupData(report.run, Mode.APPLY.value, agents, rows, counts, (*recovered, *notes))
-    problems = (*(_problem(row) for row in rows if row.status in _BAD), *absent)
+    return judged(data, absent)
+
+
+def judged(data: SetupData, absent: tuple[Problem, ...]) -> Result[SetupData]:
+    """Return the result of rows that are final: a problem for each that did not go well."""
+    problems = (*(_problem(row) for row in data.actions if row.status in _BAD), *absent)
     return Result(data, _status(data, absent), problems)
+
+
+def with_rows(data: SetupData, rows: tuple[ActionRow, ...]) -> SetupData:
+    """Return the data with further rows, counted in."""
+    counts = data.counts
+    statuses = [row.status for row in rows]
+    more = replace(
+        counts,
+        changed=counts.changed + statuses.count("changed"),
+        failed=counts.failed + statuses.count("failed"),
+        pending=counts.pending + statuses.count("pending"),
+    )
+    return replace(data, actions=(*data.actions, *rows), counts=more)
 
 
 _BAD = {"conflict", "failed", "refused", "partial"}
@@ -148,10 +166,15 @@ def _status(data: SetupData, absent: tuple[Problem, ...]) -> Status:
 
 
 def planned(
-    mode: Mode, agents: tuple[AgentRow, ...], plan: Plan, notes: tuple[str, ...]
+    mode: Mode,
+    agents: tuple[AgentRow, ...],
+    plan: Plan,
+    notes: tuple[str, ...],
+    *,
+    removing: bool = False,
 ) -> SetupData:
     """Return the rows and counts of a plan that nothing has applied."""
-    rows = tuple(_planned_row(action) for action in (*plan.actions, *plan.settled))
+    rows = tuple(_planned_row(action, removing) for action in (*plan.actions, *plan.settled))
     by_status = [row.status for row in rows]
     counts = Counts(
         unchanged=by_status.count("unchanged"),
@@ -172,13 +195,17 @@ _PLANNED_STATUS = {
 }
 
 
-def _planned_row(action: Action) -> ActionRow:
+def _planned_row(action: Action, removing: bool) -> ActionRow:  # noqa: FBT001  (internal)
+    outcome = outcome_of(action, removing=removing)
+    status = _PLANNED_STATUS.get(action.kind, "pending")
+    if outcome.status is OutcomeStatus.CONFLICT:
+        status = "conflict"
     return ActionRow(
         action.kind.value,
         action.target,
         ", ".join(action.agents),
-        _PLANNED_STATUS.get(action.kind, "pending"),
-        outcome_of(action, removing=False).reason,
+        status,
+        outcome.reason,
         action.hint,
         _detail(line=action.line or None, column=action.column or None, warning=action.warning),
     )

@@ -24,6 +24,7 @@ from tfx.plan.actions import Action
 from tfx.plan.engine import Engine
 from tfx.result import Result
 from tfx.setup.options import Mode, Options
+from tfx.setup.purge import plan_purge, purge
 from tfx.setup.report import (
     RunRow,
     RunsData,
@@ -31,9 +32,11 @@ from tfx.setup.report import (
     absent,
     agent_rows,
     declined,
+    judged,
     planned,
     planned_result,
     reported,
+    with_rows,
 )
 from tfx.setup.survey import Survey, survey
 
@@ -97,15 +100,29 @@ def _bus_token(paths: Paths, *, make: bool) -> str:
     return token or new_secret()
 
 
-def remove(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
-    """Take back all that the manifest records, whether or not its agent is there (S-37)."""
+def remove(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[SetupData]:
+    """Take back all that the manifest records, whether or not its agent is there (S-37).
+
+    With `purge` also the files of purge.py, which are listed and asked about first (K-6); where
+    nobody can be asked, only `--yes` is a yes, because messages do not come back.
+    """
     options.validate()
     engine = _engine(paths)
     limit = frozenset(options.names()) or None
-    if options.mode is not Mode.APPLY:
+    more = plan_purge(paths) if options.purge else None
+    if options.mode is not Mode.APPLY or (more and more.files and not options.yes):
         plan = engine.plan_removal(limit)
-        return planned_result(planned(options.mode, (), plan, ()), plan, (), options.mode)
-    return reported(engine.remove(limit, _teller(say, "removing")), (), (), ())
+        data = planned(options.mode, (), plan, (), removing=True)
+        if more:
+            data = with_rows(data, more.rows("pending"))
+        if options.mode is not Mode.APPLY:
+            return planned_result(data, plan, (), options.mode)
+        if not ask(data):
+            return declined(data)
+    result = reported(engine.remove(limit, _teller(say, "removing")), (), (), ())
+    if more is None:
+        return result
+    return judged(with_rows(result.data, purge(paths, more)), ())
 
 
 def undo(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
