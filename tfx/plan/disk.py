@@ -240,11 +240,14 @@ def overwrite(
 
 
 def _respect_read_only(target: Path, before: State) -> None:
-    nobody_writes = before.mode is not None and not before.mode & 0o222
-    effective = os.access in os.supports_effective_ids
-    if nobody_writes or not os.access(target, os.W_OK, effective_ids=effective):
-        mode = 0 if before.mode is None else before.mode
-        raise ReadOnly(f"{target} cannot be written: it is read-only (mode {mode:o})")
+    if before.mode is not None and not before.mode & 0o222:
+        raise ReadOnly(f"{target} cannot be written: it is read-only (mode {before.mode:o})")
+    try:
+        os.close(os.open(target, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno in READ_ONLY:
+            raise ReadOnly(_why(target, error)) from error
+        raise Moved(str(target)) from error
 
 
 def _expect(write: Write) -> None:
