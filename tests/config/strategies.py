@@ -13,7 +13,7 @@ from tfx.config.jsonc import Dialect
 from tfx.config.keypath import KeyPath
 from tfx.errors import JsonValue
 
-PROPERTY = settings(max_examples=150, deadline=None)
+PROPERTY = settings(max_examples=100, deadline=None)
 
 DIALECTS = st.sampled_from(list(Dialect))
 DOUBLED = "twice"  # the only key that generated documents hold twice
@@ -90,6 +90,7 @@ class _Writer:
             f" /*1*/ /*2*/{eol}",
             f" /*1*/ // 2 */{eol}",
             f"//{eol}",
+            " // odd\r\r\n",
         ]
         self.gaps = st.sampled_from(plain + comments if self.commented else plain)
         self.tidy = draw(st.sampled_from(["tidy", "wild", "one-line"]))

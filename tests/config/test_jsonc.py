@@ -317,6 +317,8 @@ def test_s96_other_scripts_are_written_as_they_are_and_escapes_left_alone() -> N
     data = rb'{"p": "C:\\Users\\\u0416", "q": "\/\u00e9"}'
     new = jsonc.set_key(data, ("путь",), "/home/Ж/😀 \u2028")
     assert new == data[:-1] + ', "путь": "/home/Ж/😀 \u2028"}'.encode()
+    lines = '{\n  "путь": {\n    "é": "😀"\n  }\n}'
+    assert jsonc.set_key(b"{}", ("путь",), {"é": "😀"}).decode() == lines
 
 
 def test_s96_the_locale_does_not_matter(home: Path) -> None:

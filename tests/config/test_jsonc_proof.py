@@ -28,7 +28,7 @@ def test_s61_a_right_edit_is_proven() -> None:
     ("splices", "check"),
     [
         ((Splice(6, 7, "4"),), "not the expected one"),
-        ((Splice(6, 7, ""),), "result has line 1, column 7"),
+        ((Splice(6, 7, ""),), "result is refused, line 1, column 7"),
         ((Splice(6, 7, "3"), Splice(8, 20, "")), "somebody else"),
         ((Splice(6, 7, "3"), Splice(20, 26, '"b": 2')), "somebody else"),
         ((Splice(6, 7, "3"), Splice(6, 7, "3")), "overlap"),

@@ -11,7 +11,8 @@ Each verb takes `dialect`; in strict JSON comments and trailing commas are refus
 raises UnparsableFile, with line and column, for a document that it will not edit: not parsable or
 not UTF-8, too large or too deep, a key on the path twice, something else than an object on the
 path (S-54). Each raises InvalidRequest for a path or a value that JSON cannot hold. An edit that
-cannot be proven raises OperationFailed (S-61). A file of white space is an empty object (S-60).
+cannot be proven raises OperationFailed (S-61). A file of white space is an empty object (S-60);
+a file that is to be created starts from {} and a newline, not from nothing.
 
 set_key then delete_key, and append then remove_element, give the original bytes back (S-62), in
 any order of several edits, as long as nobody else touches the place in between.
@@ -128,7 +129,8 @@ def _edit(data: bytes, dialect: Dialect, plan: _Plan) -> bytes:
         result = read(new, dialect)
     except UnparsableFile as error:
         raise OperationFailed(
-            f"the edit was given up, nothing is written: the result has {error.message}",
+            f"the edit was given up, nothing is written: the result is refused, {error.message}",
+            code="edit-not-proven",
             details=error.details,
         ) from error
     prove_value(new, dialect, result.value, edit.expected)

@@ -15,6 +15,7 @@ The pairs:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -138,10 +139,8 @@ def _within_a_line(text: str, containers: Sequence[Container]) -> bool:
     if len(containers) < 2:  # noqa: PLR2004  (the root is in no container)
         return False
     parent, opening = containers[-2], containers[-1].opening
-    for index, item in enumerate(parent.items):
-        if item.value == opening:
-            return not on_own_line(text, parent, index)
-    return False
+    index = bisect_left(parent.items, opening, key=lambda item: item.value)
+    return not on_own_line(text, parent, index)
 
 
 def _join(style: Style, members: Sequence[Member]) -> str:
@@ -199,13 +198,13 @@ def _last_item(text: str, container: Container, index: int) -> list[Splice]:
     inside = comments(text, container.before(index), item.start)
     start = inside[-1][1] if inside else container.before(index)
     newline = text.find("\n", base, after)
-    if text.startswith("/", after) and (newline < 0 or not (inside or index)):
+    if text.startswith("/", after) and newline < 0:
         start, base = item.start, after  # that comment takes the item's place
     elif inside and text.startswith("//", inside[-1][0]):
         if newline < 0:
             start = item.start  # what follows must not get into the comment line in front
         else:
-            base = newline - (text[base:newline].endswith("\r"))
+            base += len(text[base:newline].rstrip("\r"))
     splices = [Splice(start, base, "")]
     if comma_apart:
         splices.append(Splice(item.comma, item.comma + 1, ""))

@@ -39,8 +39,9 @@ class Flaw(StrEnum):
 
 _SPACE = r"[ \t\r\n]*+"
 # Programs differ on whether a lone CR, U+2028 or U+2029 ends a line comment, and so on which text
-# is live; such a comment is refused. At the end of the file a comment needs no newline.
-_LINE_COMMENT = r"//[^\n\r\u2028\u2029]*+(?=\r?\n|\Z)"
+# is live; such a comment is refused unless nothing follows. At the end of the file a comment needs
+# no newline.
+_LINE_COMMENT = r"//[^\n\r\u2028\u2029]*+(?=\r*+(?:\n|\Z))"
 _BLOCK_COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
 _COMMENT = rf"(?:{_LINE_COMMENT}|{_BLOCK_COMMENT})"
 _CHARACTERS = r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
