@@ -89,6 +89,7 @@ class _Ear:
         self._until = until
         self._limit = limit
         self._tail = tail
+        self._keeping = True
         self._open = {session.stdout, session.stderr}
         for stream in self._open:
             os.set_blocking(stream, False)
@@ -128,6 +129,8 @@ class _Ear:
             return None
         if not chunk:
             self._open.discard(stream)
+        elif not self._keeping:
+            return chunk
         elif stream == self._session.stdout:
             self.out += chunk[: max(0, self._limit + _CHUNK - len(self.out))]
         else:
@@ -142,6 +145,7 @@ class _Ear:
 
     def falls_silent(self) -> bool:
         """Say whether both pipes close now that the group is dead."""
+        self._keeping = False  # the last words of what we killed are no complaint of its own
         until = time.monotonic() + _LET_GO_S
         while True:
             for stream in tuple(self._open):
