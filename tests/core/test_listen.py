@@ -75,6 +75,15 @@ def test_d49_a_cancelled_probe_leaves_nothing(tmp_path: Path) -> None:
     assert gone(int(note.read_text()))
 
 
+def test_d49_a_job_in_a_group_of_its_own_is_killed_too(tmp_path: Path) -> None:
+    job = "(sh -c 'echo $$ >pid; exec sleep 300') >/dev/null 2>&1 &"
+    script = rf"set -m; {job} while [ ! -s pid ]; do :; done; printf 'MARK\0'; wait"
+    heard = listen(["bash", "-c", script], env=ENV, cwd=tmp_path, until=b"MARK\0", timeout_s=30)
+    assert heard.end is End.MARK
+    pid = int((tmp_path / "pid").read_text())
+    assert gone(pid)
+
+
 def test_d69_what_left_the_group_is_told_and_not_hunted(tmp_path: Path) -> None:
     heard = sh(r"setsid sleep 20 & echo $! >pid; sleep 0.2; printf 'MARK\0'; wait", tmp_path)
     assert (heard.end, heard.outlived) == (End.MARK, True)

@@ -149,17 +149,36 @@ class Session:
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
     def end(self, *, grace_s: float = 0.02) -> None:
-        """Kill the whole group, TERM first, and reap the leader; the pipes stay readable."""
+        """Kill every group of the session, TERM first, and reap the leader.
+
+        With job control on a shell gives each job a group of its own, so the leader's group is
+        not all. What left the session is not ours to end. The pipes stay readable.
+        """
         if self._child.returncode is not None:
             return
-        kill_group(self.pid, signal.SIGTERM)
+        for group in self._groups():
+            kill_group(group, signal.SIGTERM)
         until = time.monotonic() + grace_s
         time.sleep(_STEP_S)
         while self.exit_code() is None and time.monotonic() < until:
             time.sleep(_STEP_S)
-        kill_group(self.pid)
+        killed: set[int] = set()
+        while groups := self._groups() - killed:  # a job may start another before it dies
+            for group in groups:
+                kill_group(group)
+            killed |= groups
         with contextlib.suppress(subprocess.TimeoutExpired):  # a dead file system may hold it
             self._child.wait(_REAP_S)
+
+    def _groups(self) -> set[int]:
+        """Return the process groups of the session; where /proc is absent, the leader's alone."""
+        groups = {self.pid}
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir("/proc"):  # noqa: PTH208  (names are enough, and many)
+                with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
+                    if os.getsid(pid := int(name)) == self.pid:
+                        groups.add(os.getpgid(pid))
+        return groups
 
     def close(self) -> None:
         """End the group and close the pipes."""

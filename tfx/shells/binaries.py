@@ -166,7 +166,7 @@ def _elf(head: bytes) -> Header:
     machine = _MACHINES.get(number, f"machine {number}")
     try:
         loader = _loader(head, order, wide=wide)
-    except struct.error:
+    except (struct.error, OverflowError):  # a header that is cut short or lies
         loader = None
     return Header(machine=machine, loader=loader, text=head)
 

@@ -44,6 +44,8 @@ MODES = tuple(Mode)
 Alternatives = tuple[str, ...]
 Files = tuple[Alternatives, ...]
 
+_PRELUDE = r"\set +eux; \unset -f unset builtin type whence command alias 2>/dev/null || :; "
+
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
@@ -63,25 +65,24 @@ class Flavour:
     read: Callable[[str], Said]
     startup: Mapping[Mode, Files]
     edit: Mapping[Mode, Alternatives]
-    prelude: str = (
-        r"\set +eux; \unset -f unset builtin type whence command alias 2>/dev/null || :; "
-    )
+    prelude: str = _PRELUDE
     real: frozenset[str] = frozenset()
     directory: str = ""
     noise: tuple[str, ...] = ()
 
     def path_line(self, directory: str, home: str) -> str:
         """Return the line that puts a directory on PATH, ready to paste (D-20)."""
-        shown = _escaped(directory)
+        special = '\\"$' if self.name == "fish" else '\\"$`'
+        shown = _escaped(directory, special)
         if directory.startswith(f"{home}/"):
-            shown = "$HOME" + _escaped(directory[len(home) :])
+            shown = "$HOME" + _escaped(directory[len(home) :], special)
         if self.name == "fish":
             return f'fish_add_path "{shown}"'
         return f'export PATH="{shown}:$PATH"'
 
 
-def _escaped(text: str) -> str:
-    for character in '\\"$`':
+def _escaped(text: str, special: str) -> str:
+    for character in special:  # the backslash first
         text = text.replace(character, f"\\{character}")
     return text
 
@@ -163,6 +164,9 @@ SH = Flavour(
 )
 KSH = Flavour(
     name="ksh",
+    # An interactive ksh writes each line that it reads into the history file, if its start-up
+    # files named one; this line is then the only one of ours in it.
+    prelude=f"\\unset HISTFILE 2>/dev/null || :\n{_PRELUDE}",
     programs=frozenset({"ksh", "ksh93"}),
     real=frozenset({"ksh", "ksh93"}),
     query=r"\whence -v {name}",

@@ -41,6 +41,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _BEFORE_A_COMMAND = frozenset(
     {"builtin", "command", "env", "exec", "nice", "nocorrect", "noglob", "nohup", "sudo", "time"}
 )
+_OPTIONS_WITH_A_VALUE = frozenset({"-C", "-a", "-g", "-n", "-u"})
 _ALIAS = re.compile(r" is (?:an? (?:[a-z]+ )?alias for|aliased to) (?P<text>.*)", re.DOTALL)
 _BASH_KINDS = {
     "alias": Kind.ALIAS,
@@ -108,9 +109,11 @@ def read_sentence(text: str) -> Said:
     line = text.strip("\n")
     if not line or "not found" in line:
         return _NOTHING
-    if (match := _ALIAS.search(line)) and "tracked alias" not in line.partition("\n")[0]:
-        return Said(Kind.ALIAS, command_word(_unquoted(match["text"])))
-    first = line.partition("\n")[0].partition(" is ")[2]
+    sentence = line.partition("\n")[0]
+    alias = _ALIAS.search(line)
+    if alias and alias.start() < len(sentence) and "tracked alias" not in sentence:
+        return Said(Kind.ALIAS, command_word(_unquoted(alias["text"])))
+    first = sentence.partition(" is ")[2]
     for words, kind in (
         (("function",), Kind.FUNCTION),
         (("keyword", "reserved word"), Kind.KEYWORD),
@@ -127,14 +130,16 @@ def command_word(text: str) -> str | None:
 
     Assignments are skipped, never returned: `KEY=secret claude --fast` is `claude`.
     """
-    skipping_options = False
-    for word in _words(text):
-        if _ASSIGNMENT.match(word) or (skipping_options and word.startswith("-")):
-            continue
+    words = iter(_words(text))
+    before = False
+    for word in words:
         if word in _BEFORE_A_COMMAND:
-            skipping_options = True
-            continue
-        return word
+            before = True
+        elif before and word.startswith("-"):
+            if word in _OPTIONS_WITH_A_VALUE:
+                next(words, None)
+        elif not _ASSIGNMENT.match(word):
+            return word
     return None
 
 
