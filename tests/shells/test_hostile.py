@@ -23,7 +23,9 @@ def case_of(prefix: str) -> Case:
 
 @pytest.mark.parametrize("shell", EVERY_SHELL)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_hostile_startup_file_gives_its_cell(world: World, shell: str, case: Case) -> None:
+def test_d57_d80_a_hostile_startup_file_gives_its_cell(
+    world: World, shell: str, case: Case
+) -> None:
     world.startup(shell, f"{case.text(shell)}\n")
     world.tool("again", f"#!/bin/sh\nexec {shell} -l -i\n")
     if case.id.startswith("d62") and shutil.which("tmux", path="/usr/bin:/bin") is None:

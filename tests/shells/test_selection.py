@@ -63,6 +63,7 @@ def test_d53_the_login_shell_is_that_of_the_environment(home: Path) -> None:
     assert login_shell(World.at(home, SHELL="/opt/fish").paths) == Path("/opt/fish")
     assert login_shell(World.at(home, SHELL="fish").paths).is_absolute()
     assert login_shell(World.at(home).paths).is_absolute()
+    assert login_shell(World.at(home, SHELL="/usr/sbin/nologin").paths).name != "nologin"
 
 
 @pytest.mark.parametrize(

@@ -56,19 +56,21 @@ def login_shell(paths: Paths) -> Path:
 
     $SHELL comes first: it is what terminals and other programs start.
     """
-    named = paths.env.get("SHELL", "")
-    if named.startswith("/"):
-        return Path(named)
-    return password_shell() or Path("/bin/sh")
+    return _a_shell(paths.env.get("SHELL", "")) or password_shell() or Path("/bin/sh")
 
 
 def password_shell() -> Path | None:
     """Return the shell of this user's password entry, or None."""
     try:
-        shell = pwd.getpwuid(os.geteuid()).pw_shell
+        return _a_shell(pwd.getpwuid(os.geteuid()).pw_shell)
     except KeyError:
         return None
-    return Path(shell) if shell.startswith("/") else None
+
+
+def _a_shell(program: str) -> Path | None:
+    """Return the path of a shell; what accounts that nobody uses have in its place is none."""
+    path = Path(program)
+    return path if path.is_absolute() and path.name not in {"nologin", "false"} else None
 
 
 def find_program(name: str, paths: Paths) -> Path | None:
