@@ -101,9 +101,13 @@ def probe_matrix(
 ) -> Matrix:
     """Ask every chosen shell (D-53; `shells` instead, if given) what the names are.
 
-    Takes at most 1.2 times `timeout_s` and leaves no process and no file of its own; no start-up
-    file is written. A KeyboardInterrupt, or `cancel`, ends all probes before it goes on. Raises
-    InvalidRequest for a time-out outside 0 < S ≤ 120 (D-11) or a name that is no program name.
+    Takes at most 1.2 times `timeout_s`, leaves no process of the probes' sessions and writes
+    nothing in the home. What a start of the user's own shell writes stays written: the caches
+    of the start-up files; the empty data directory of a fish that is configured but was never
+    started; one line in the history of a ksh whose start-up files name a history file.
+
+    A KeyboardInterrupt, or `cancel`, ends all probes before it goes on. Raises InvalidRequest
+    for a time-out outside 0 < S ≤ 120 (D-11) or a name that is no program name.
     """
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
         raise InvalidRequest(f"the time-out must be above 0 and at most 120 s, not {timeout_s:g}")
