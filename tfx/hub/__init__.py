@@ -1,0 +1,1 @@
+"""The hub: one local daemon through which agents write to each other, ask and hand work over."""

@@ -1,0 +1,212 @@
+"""The HTTP application: doors, then one dictionary look-up, one decode, one call, one encode.
+
+Knows the operation table and the handlers bound to it, and neither rules nor SQL. Hot paths never
+reach Starlette's router (H-34); the doors stand before every path, unknown ones included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+from tfx.errors import InvalidRequest, NotFound, OperationFailed, TfxError
+from tfx.hub.models import Caller
+from tfx.hub.transport.auth import Doors, Headers
+from tfx.hub.transport.replies import Message, Receive, Scope, Send, refuse, reply
+
+MAX_BODY_BYTES = 1024 * 1024
+HEALTH = "/health"
+
+Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Post: TypeAlias = Callable[[Caller, bytes], Awaitable[bytes]]
+
+_JSON = b"application/json"
+_logger = logging.getLogger("tfx.hub.http")
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One hot path; `waits` says from the body's length on whether the caller may be gone first.
+
+    A waiting call is watched: when its client hangs up, the call is cancelled, so that nothing
+    is claimed for somebody who left.
+    """
+
+    post: Post
+    waits: bool = False
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What the transport counts for metrics, idle exit and drain."""
+
+    requests: int = 0
+    refused: int = 0
+    errors: int = 0
+    open_calls: int = 0
+    open_streams: int = 0
+    last_request_ms: int = 0
+
+
+class Application:
+    """The ASGI application of the hub."""
+
+    def __init__(
+        self,
+        doors: Doors,
+        hot: Mapping[str, Path],
+        rest: Asgi,
+        traffic: Traffic,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._doors = doors
+        self._hot = dict(hot)
+        self._rest = rest
+        self._traffic = traffic
+        self._now_ms = now_ms
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; a handler's fault is logged with an id and ends nothing (H-19)."""
+        if scope["type"] != "http":
+            return
+        traffic = self._traffic
+        traffic.requests += 1
+        traffic.open_calls += 1
+        traffic.last_request_ms = self._now_ms()
+        try:
+            await self._serve(scope, receive, send)
+        except TfxError as error:
+            traffic.refused += 1
+            await refuse(send, error)
+        except _ClientGoneError:
+            pass
+        except Exception as error:  # noqa: BLE001  (one bad request must not end the hub)
+            traffic.errors += 1
+            await refuse(send, _logged(error, scope["path"]))
+        finally:
+            traffic.open_calls -= 1
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: Headers = scope["headers"]
+        path: str = scope["path"]
+        self._doors.admit(headers)
+        if path == HEALTH:
+            await self._rest(scope, receive, send)
+            return
+        caller = self._doors.caller(headers)
+        hot = self._hot.get(path)
+        if hot is None:
+            if path.startswith("/v1/") and path != "/v1/events":
+                raise _no_such_operation(path)
+            await self._rest(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            raise InvalidRequest(
+                f"{path} takes POST, not {scope['method']}",
+                code="method-not-allowed",
+                details={"allow": "POST"},
+            )
+        _check_type(headers)
+        body = await _read(receive)
+        if hot.waits:
+            answer = await _unless_gone(hot.post(caller, body), receive)
+        else:
+            answer = await hot.post(caller, body)
+        await reply(send, 200, answer)
+
+
+class _ClientGoneError(Exception):
+    """The client hung up before its answer was there."""
+
+
+def _check_type(headers: Headers) -> None:
+    """Refuse a body that a web page could send without asking first (H-44)."""
+    given = b""
+    for name, value in headers:
+        if name == b"content-type":
+            given = value
+        elif name == b"content-length" and len(value) > 6 and int(value) > MAX_BODY_BYTES:  # noqa: PLR2004  (seven digits are the least that can be too many)
+            raise _too_large()
+        elif name == b"content-encoding" and value != b"identity":
+            raise InvalidRequest(
+                "a compressed body is not read", code="unsupported-media-type"
+            )
+    if given != _JSON and given.partition(b";")[0].strip().lower() != _JSON:
+        raise InvalidRequest(
+            "the body must be application/json",
+            code="unsupported-media-type",
+            details={"received": given.decode("latin-1")[:100] or None},
+        )
+
+
+async def _read(receive: Receive) -> bytes:
+    """Return the whole body, chunked or not; raises InvalidRequest `too-large` past the limit."""
+    message: Message = await receive()
+    if message["type"] != "http.request":
+        raise _ClientGoneError
+    body: bytes = message["body"]
+    if not message["more_body"] and len(body) <= MAX_BODY_BYTES:
+        return body
+    parts = bytearray(body)
+    while message["more_body"]:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _ClientGoneError
+        parts += message["body"]
+        if len(parts) > MAX_BODY_BYTES:
+            raise _too_large()
+    if len(parts) > MAX_BODY_BYTES:
+        raise _too_large()
+    return bytes(parts)
+
+
+async def _unless_gone(call: Awaitable[bytes], receive: Receive) -> bytes:
+    working = asyncio.ensure_future(call)
+    gone = asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise _ClientGoneError
+    finally:
+        for task in (working, gone):
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+
+def _too_large() -> InvalidRequest:
+    return InvalidRequest(
+        f"the body is larger than {MAX_BODY_BYTES} bytes",
+        code="too-large",
+        details={"limit": MAX_BODY_BYTES},
+    )
+
+
+def _no_such_operation(path: str) -> NotFound:
+    return NotFound(f"there is no operation at {path[:200]}", code="unknown-operation")
+
+
+def _logged(error: Exception, path: str) -> OperationFailed:
+    incident = secrets.token_hex(6)
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{place.tb_frame.f_code.co_qualname}:{place.tb_lineno}" if place else "?"
+    # the exception's text may quote a payload or a secret; its type and place do not
+    _logger.error("incident %s: %s at %s serving %s", incident, type(error).__name__, where, path)
+    return OperationFailed(
+        f"the hub failed at this request; its log has the incident {incident}",
+        code="internal",
+        hint="tfx hub logs",
+        details={"incident": incident},
+    )
+
+
