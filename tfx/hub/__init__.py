@@ -1,1 +1,1 @@
-"""The hub: one local daemon through which agents write to each other, ask and hand work over."""
+"""The hub: one local daemon, one event log, one SQLite file; this package re-exports nothing."""

@@ -107,7 +107,7 @@ _JSON = {"Content-Type": "application/json"}
 def unreachable(url: str, error: Exception) -> AgentUnavailable:
     """Return the error of a hub that cannot be reached at its address."""
     return AgentUnavailable(
-        f"the hub at {url} does not answer: {error or type(error).__name__}",
+        f"the hub at {url} does not answer: {str(error) or type(error).__name__}",
         code="hub-unreachable",
         hint="tfx hub status",
         details={"url": url},

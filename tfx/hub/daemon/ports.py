@@ -12,7 +12,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfx.errors import OperationFailed
+from tfx.errors import JsonValue, OperationFailed
 
 HOST = "127.0.0.1"
 _BACKLOG = 1024
@@ -87,7 +87,9 @@ def is_listening(port: int) -> bool:
 def taken(port: int) -> OperationFailed:
     """Return the error of an asked port that somebody holds."""
     holder = holder_of(port)
-    details = {"port": port, "pid": holder[0], "name": holder[1]} if holder else {"port": port}
+    details: dict[str, JsonValue] = {"port": port}
+    if holder:
+        details |= {"pid": holder[0], "name": holder[1]}
     who = f"{holder[1]} (pid {holder[0]})" if holder else "another process"
     return OperationFailed(
         f"port {port} on {HOST} is held by {who}; nothing was started",

@@ -68,7 +68,7 @@ def await_ready(descriptor: int, *, limit_s: float = LIMIT_S) -> Ready:
         said += chunk
         *lines, _rest = said.split(b"\n")
         for line in lines:
-            if (document := _line(line)) is not None:
+            if (document := _line(bytes(line))) is not None:
                 return _ready_or_error(document)
     raise OperationFailed(
         f"the hub was not ready within {limit_s:.0f} s; it may still be starting",

@@ -6,14 +6,11 @@ reach Starlette's router (H-34); the doors stand before every path, unknown ones
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
-
 
 from tfx.errors import InvalidRequest, NotFound, OperationFailed, TfxError
 from tfx.hub.models import Caller
@@ -24,22 +21,11 @@ MAX_BODY_BYTES = 1024 * 1024
 HEALTH = "/health"
 
 Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-Post: TypeAlias = Callable[[Caller, bytes], Awaitable[bytes]]
+Post: TypeAlias = Callable[[Caller, bytes, Receive], Awaitable[bytes]]
+"""Serves one body; it may listen on `receive` for the client's hanging up."""
 
 _JSON = b"application/json"
 _logger = logging.getLogger("tfx.hub.http")
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """One hot path; `waits` says from the body's length on whether the caller may be gone first.
-
-    A waiting call is watched: when its client hangs up, the call is cancelled, so that nothing
-    is claimed for somebody who left.
-    """
-
-    post: Post
-    waits: bool = False
 
 
 @dataclass(slots=True)
@@ -60,7 +46,7 @@ class Application:
     def __init__(
         self,
         doors: Doors,
-        hot: Mapping[str, Path],
+        hot: Mapping[str, Post],
         rest: Asgi,
         traffic: Traffic,
         now_ms: Callable[[], int],
@@ -84,7 +70,7 @@ class Application:
         except TfxError as error:
             traffic.refused += 1
             await refuse(send, error)
-        except _ClientGoneError:
+        except ClientGoneError:
             pass
         except Exception as error:  # noqa: BLE001  (one bad request must not end the hub)
             traffic.errors += 1
@@ -100,8 +86,8 @@ class Application:
             await self._rest(scope, receive, send)
             return
         caller = self._doors.caller(headers)
-        hot = self._hot.get(path)
-        if hot is None:
+        post = self._hot.get(path)
+        if post is None:
             if path.startswith("/v1/") and path != "/v1/events":
                 raise _no_such_operation(path)
             await self._rest(scope, receive, send)
@@ -114,14 +100,10 @@ class Application:
             )
         _check_type(headers)
         body = await _read(receive)
-        if hot.waits:
-            answer = await _unless_gone(hot.post(caller, body), receive)
-        else:
-            answer = await hot.post(caller, body)
-        await reply(send, 200, answer)
+        await reply(send, 200, await post(caller, body, receive))
 
 
-class _ClientGoneError(Exception):
+class ClientGoneError(Exception):
     """The client hung up before its answer was there."""
 
 
@@ -134,9 +116,7 @@ def _check_type(headers: Headers) -> None:
         elif name == b"content-length" and len(value) > 6 and int(value) > MAX_BODY_BYTES:  # noqa: PLR2004  (seven digits are the least that can be too many)
             raise _too_large()
         elif name == b"content-encoding" and value != b"identity":
-            raise InvalidRequest(
-                "a compressed body is not read", code="unsupported-media-type"
-            )
+            raise InvalidRequest("a compressed body is not read", code="unsupported-media-type")
     if given != _JSON and given.partition(b";")[0].strip().lower() != _JSON:
         raise InvalidRequest(
             "the body must be application/json",
@@ -149,7 +129,7 @@ async def _read(receive: Receive) -> bytes:
     """Return the whole body, chunked or not; raises InvalidRequest `too-large` past the limit."""
     message: Message = await receive()
     if message["type"] != "http.request":
-        raise _ClientGoneError
+        raise ClientGoneError
     body: bytes = message["body"]
     if not message["more_body"] and len(body) <= MAX_BODY_BYTES:
         return body
@@ -157,29 +137,13 @@ async def _read(receive: Receive) -> bytes:
     while message["more_body"]:
         message = await receive()
         if message["type"] != "http.request":
-            raise _ClientGoneError
+            raise ClientGoneError
         parts += message["body"]
         if len(parts) > MAX_BODY_BYTES:
             raise _too_large()
     if len(parts) > MAX_BODY_BYTES:
         raise _too_large()
     return bytes(parts)
-
-
-async def _unless_gone(call: Awaitable[bytes], receive: Receive) -> bytes:
-    working = asyncio.ensure_future(call)
-    gone = asyncio.ensure_future(receive())
-    try:
-        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise _ClientGoneError
-    finally:
-        for task in (working, gone):
-            if not task.done():
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
 
 
 def _too_large() -> InvalidRequest:
@@ -208,5 +172,3 @@ def _logged(error: Exception, path: str) -> OperationFailed:
         hint="tfx hub logs",
         details={"incident": incident},
     )
-
-

@@ -1,4 +1,4 @@
-"""Strict JSON at the edge: one value for each key, no NUL, no lone surrogate (EV-J1 … EV-J4).
+"""A body into its request type, or an error that names field, limit and received type (H-28).
 
 Knows no operation; what passes means the same to every reader behind it.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
 
+from tfx.core import canonical_json
 from tfx.errors import InvalidRequest, JsonValue
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -22,36 +22,7 @@ _FIELD = re.compile(r" - at `\$\.?(.*?)`$")
 _UNKNOWN = re.compile(r"^Object contains unknown field `(.*?)`")
 _MISSING = re.compile(r"^Object missing required field `(.*?)`")
 _GOT = re.compile(r"^Expected `(.*?)`, got `(.*?)`")
-_SUSPICIOUS = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]")
-
-
-class _DuplicateKeyError(ValueError):
-    pass
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        seen: set[str] = set()
-        raise _DuplicateKeyError(next(k for k, _ in pairs if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
-    return members
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("a number is too large")
-    return number
-
-
-_STRICT = json.JSONDecoder(
-    object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite
-)
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T], fields: Sequence[str]) -> T:
@@ -63,38 +34,15 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T], fields: Sequence[str])
     """
     try:
         request = decoder.decode(body)
-        # msgspec keeps the last of two equal keys, SQLite's JSON functions the first; and it
-        # does not look into what it carries as raw bytes
-        document = _STRICT.decode(body.decode())
-        if _SUSPICIOUS.search(body):
-            _refuse_broken_text(document)
     except msgspec.ValidationError as error:
+        canonical_json.check(body)  # what is not strict JSON is told as that
         raise _explained(str(error), body, fields) from None
-    except _DuplicateKeyError as error:
-        raise InvalidRequest(
-            f"the key {str(error)!r} occurs twice in one object",
-            code="bad-json",
-            details={"field": str(error)},
-        ) from None
-    except RecursionError:
-        raise InvalidRequest("the body is nested too deeply", code="bad-json") from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        canonical_json.check(body)
         raise InvalidRequest(f"the body is not strict JSON: {error}", code="bad-json") from None
+    # msgspec keeps the last of two equal keys and does not look into what it carries raw
+    canonical_json.check(body)
     return request
-
-
-def _refuse_broken_text(value: object) -> None:
-    if isinstance(value, str):
-        if "\0" in value:
-            raise ValueError("a text holds NUL")
-        value.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _refuse_broken_text(key)
-            _refuse_broken_text(item)
-    elif isinstance(value, list):
-        for item in value:
-            _refuse_broken_text(item)
 
 
 def _explained(text: str, body: bytes, fields: Sequence[str]) -> InvalidRequest:
