@@ -142,7 +142,4 @@ def _status_of(answer: Answer) -> Mapping[str, JsonValue] | None:
         document = json.loads(answer.body)
     except ValueError:
         return None
-    if answer.status != _OK or not isinstance(document, dict):
-        return None
-    data = document.get("data")
-    return data if isinstance(data, dict) else None
+    return document if answer.status == _OK and isinstance(document, dict) else None

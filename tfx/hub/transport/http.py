@@ -15,14 +15,14 @@ from typing import TypeAlias
 from tfx.errors import InvalidRequest, NotFound, OperationFailed, TfxError
 from tfx.hub.models import Caller
 from tfx.hub.transport.auth import Doors, Headers
-from tfx.hub.transport.replies import Message, Receive, Scope, Send, refuse, reply
+from tfx.hub.transport.replies import Message, Receive, Scope, Send, refuse
 
 MAX_BODY_BYTES = 1024 * 1024
 HEALTH = "/health"
 
 Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-Post: TypeAlias = Callable[[Caller, bytes, Receive], Awaitable[bytes]]
-"""Serves one body; it may listen on `receive` for the client's hanging up."""
+Post: TypeAlias = Callable[[Caller, bytes, Receive, Send], Awaitable[None]]
+"""Answers one body; it may listen on `receive` for the client's hanging up."""
 
 _JSON = b"application/json"
 _logger = logging.getLogger("tfx.hub.http")
@@ -90,6 +90,7 @@ class Application:
         if post is None:
             if path.startswith("/v1/") and path != "/v1/events":
                 raise _no_such_operation(path)
+            scope["state"]["caller"] = caller
             await self._rest(scope, receive, send)
             return
         if scope["method"] != "POST":
@@ -100,7 +101,7 @@ class Application:
             )
         _check_type(headers)
         body = await _read(receive)
-        await reply(send, 200, await post(caller, body, receive))
+        await post(caller, body, receive, send)
 
 
 class ClientGoneError(Exception):

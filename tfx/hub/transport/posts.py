@@ -17,7 +17,7 @@ from tfx.hub.models import Caller, Privilege
 from tfx.hub.operations import OPERATIONS, Operation
 from tfx.hub.transport.http import ClientGoneError, Post
 from tfx.hub.transport.json_text import decode
-from tfx.hub.transport.replies import Message, Receive, succeed
+from tfx.hub.transport.replies import Message, Receive, Send, reply, succeed
 
 Handler: TypeAlias = Callable[[Caller, Any], Awaitable[msgspec.Struct]]
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def _post(row: Operation, handler: Handler) -> Post:
     needs_operator = row.privilege is Privilege.OPERATOR
     name = row.name
 
-    async def serve(caller: Caller, body: bytes, receive: Receive) -> bytes:
+    async def serve(caller: Caller, body: bytes, receive: Receive, send: Send) -> None:
         if needs_operator and not caller.operator:
             raise AccessDenied(
                 f"{name} needs the operator credential",
@@ -49,8 +49,10 @@ def _post(row: Operation, handler: Handler) -> Post:
             )
         request = decode(body, decoder, fields)
         if wait_field is not None and getattr(request, wait_field) > 0:
-            return succeed(await unless_gone(handler(caller, request), receive))
-        return succeed(await handler(caller, request))
+            answer = await unless_gone(handler(caller, request), receive)
+        else:
+            answer = await handler(caller, request)
+        await reply(send, 200, succeed(answer))
 
     return serve
 
