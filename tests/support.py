@@ -67,7 +67,7 @@ def listing(root: Path) -> dict[str, tuple[int, int, bytes | str | None]]:
         stat = path.lstat()
         content: bytes | str | None = None
         if path.is_symlink():
-            content = os.readlink(path)
+            content = str(path.readlink())
         elif path.is_file():
             content = path.read_bytes()
         found[str(path.relative_to(root))] = (stat.st_mode, stat.st_mtime_ns, content)

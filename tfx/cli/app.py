@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tfx import __version__
-from tfx.cli.context import new_app
+from tfx.cli.context import Command, new_app
 
 SUMMARY = """Bring every coding-agent CLI on this machine to one described state.
 
@@ -37,3 +37,13 @@ def root(
     ] = False,
 ) -> None:
     """Take the global options that stand before the command."""
+
+
+def _add_commands() -> None:
+    from tfx.cli.update import update
+
+    add = app.command
+    add("update", cls=Command)(update)
+
+
+_add_commands()
