@@ -98,16 +98,19 @@ def unresponsive(seen: Probe) -> StateConflict:
 
 
 def daemon_argv(wishes: RunWishes) -> list[str]:
-    """Return the command of the hub's process: no secret in it, nothing of the environment.
+    """Return the command of the hub's process: no secret in it, nothing of the environment."""
+    document = {"port": wishes.port, "idle_exit_s": wishes.idle_exit_s}
+    return [sys.executable, *isolation_flags(), "-m", "tfx.hub.daemon", json.dumps(document)]
 
-    Isolated (`-I`, K-30), except that an installation in the user's own site directory can only
-    be found without `-s`.
+
+def isolation_flags() -> list[str]:
+    """Return Python's flags that keep the environment and the directory out (`-I`, K-30).
+
+    An installation in the user's own site directory can only be found without the `-s` in `-I`.
     """
     package = Path(tfx.__file__).resolve()
     own_site = Path(site.getusersitepackages()).resolve()
-    flags = ["-E", "-P"] if package.is_relative_to(own_site) else ["-I"]
-    document = {"port": wishes.port, "idle_exit_s": wishes.idle_exit_s}
-    return [sys.executable, *flags, "-m", "tfx.hub.daemon", json.dumps(document)]
+    return ["-E", "-P"] if package.is_relative_to(own_site) else ["-I"]
 
 
 def daemon_environment(env: Mapping[str, str]) -> dict[str, str]:
