@@ -40,9 +40,11 @@ def root(
 
 
 def _add_commands() -> None:
+    from tfx.cli.hub.commands import app as hub
     from tfx.cli.update import update
 
     add = app.command
+    app.add_typer(hub, name="hub")
     add("update", cls=Command)(update)
 
 

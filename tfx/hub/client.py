@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -93,7 +93,19 @@ class HubClient:
 
         Raises what the hub raised, or AgentUnavailable when it does not answer.
         """
-        body = _ENCODER.encode(request)
+        return self._call(name, _ENCODER.encode(request), response, wait_ms)
+
+    def call_with(
+        self, name: str, fields: Mapping[str, object], response: type[T], *, wait_ms: int = 0
+    ) -> T:
+        """Call an operation with named fields; None leaves a field out, the hub checks the rest.
+
+        Raises as `call` does.
+        """
+        given = {key: value for key, value in fields.items() if value is not None}
+        return self._call(name, _ENCODER.encode(given), response, wait_ms)
+
+    def _call(self, name: str, body: bytes, response: type[T], wait_ms: int) -> T:
         answer = self._send("POST", f"/v1/{OPERATIONS[name].name}", body, wait_ms)
         try:
             return msgspec.json.decode(_DATA.decode(answer.body).data, type=response)

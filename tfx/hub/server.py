@@ -87,7 +87,7 @@ class Hub:
         self._draining = asyncio.Event()
         handlers: dict[str, Handler] = {**core.handlers, "shutdown": self._shutdown}
         self._status_handler = handlers["status"]
-        doors = Doors(credentials, settings.allow_hosts)
+        self._doors = Doors(credentials, settings.allow_hosts)
         rest = pages(
             health=self._health,
             status=self._status,
@@ -95,7 +95,9 @@ class Hub:
             events=EventStream(cast("Read", handlers["events"]), self.traffic, self._draining),
         )
         hot = posts(handlers) | bridge(handlers)
-        self._serving = Serving(Application(doors, hot, rest, self.traffic, clock.monotonic_ms))
+        self._serving = Serving(
+            Application(self._doors, hot, rest, self.traffic, clock.monotonic_ms)
+        )
 
     async def start(self, listener: socket.socket) -> None:
         """Start the services, then serve; when this returns requests are answered."""
@@ -110,6 +112,10 @@ class Hub:
         cut = await self._serving.finish(FINISH_S)
         await self.core.close()
         return cut
+
+    def renew(self, credentials: Credentials) -> None:
+        """Take these credentials from now on, and no others."""
+        self._doors.renew(credentials)
 
     def idle_ms(self) -> int:
         """Return for how long nothing at all has used the hub; 0 while something does (H-20)."""

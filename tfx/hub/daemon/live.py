@@ -66,7 +66,7 @@ async def _live(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> End:
     except BaseException:
         await core.close()
         raise
-    signalled = _signals()
+    signalled = _signals(lambda: hub.renew(tokens.ensure(of.paths, of.files)[0]))
     try:
         state_file.write(of.files.state, state)
         undo.keep()
@@ -101,8 +101,11 @@ async def _first_end(of: Run, hub: server.Hub, signalled: asyncio.Event) -> End:
     return next(end for end in End if end in ends)
 
 
-def _signals() -> asyncio.Event:
-    """Return an event set by SIGTERM or SIGINT; a second signal ends the process now (H-17)."""
+def _signals(renew: Callable[[], None]) -> asyncio.Event:
+    """Return an event set by SIGTERM or SIGINT; a second signal ends the process now (H-17).
+
+    SIGHUP reads the credentials again (`tfx hub token rotate`).
+    """
     first = asyncio.Event()
 
     def caught() -> None:
@@ -113,6 +116,7 @@ def _signals() -> asyncio.Event:
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, caught)
+    loop.add_signal_handler(signal.SIGHUP, renew)
     return first
 
 
