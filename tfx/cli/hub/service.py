@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TokenData = dict[str, str]
 
 token_app = new_app("token", "Where the credentials lie; renew one.")
+token_app.info.no_args_is_help = False
 
 
 def install_service(

@@ -18,6 +18,7 @@ from tfx.result import Result
 UNIT = "tfx-hub.service"
 _MARK = "# Written by `tfx hub install-service`; `--remove` takes it back.\n"
 _MODE = 0o644
+_PLACES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TFX_HUB_DB")
 _SYSTEMCTL_S = 30.0
 
 
@@ -36,12 +37,20 @@ def unit_path(paths: Paths) -> Path:
     return paths.config_dir.parent / "systemd" / "user" / UNIT
 
 
-def unit_text(port: int | None = None) -> str:
-    """Return the unit: ready by notification, restarted on failure only, so that stop holds."""
+def unit_text(paths: Paths, port: int | None = None) -> str:
+    """Return the unit: ready by notification, restarted on failure only, so that stop holds.
+
+    It names where the user's files are; a token is never in it.
+    """
     words = [sys.executable, *isolation_flags(), "-m", "tfx", "hub", "start", "--foreground"]
     if port is not None:
         words += ["--port", str(port)]
     command = " ".join(_quoted(word) for word in words)
+    places = "".join(
+        f"Environment={_quoted(f'{name}={paths.env[name]}')}\n"
+        for name in _PLACES
+        if paths.env.get(name)
+    )
     return (
         f"{_MARK}"
         "[Unit]\n"
@@ -51,6 +60,7 @@ def unit_text(port: int | None = None) -> str:
         "[Service]\n"
         "Type=notify\n"
         f"ExecStart={command}\n"
+        f"{places}"
         "Restart=on-failure\n"
         "RestartSec=1\n"
         "RestartPreventExitStatus=2 5\n"
@@ -68,7 +78,7 @@ def install(paths: Paths, *, port: int | None, dry_run: bool) -> Result[ServiceD
     Raises StateConflict for a unit of that name that is not ours, OperationFailed when the user's
     service manager cannot be reached (nothing is written then) or refuses.
     """
-    path, text = unit_path(paths), unit_text(port)
+    path, text = unit_path(paths), unit_text(paths, port)
     commands = (("daemon-reload",), ("enable", "--now", UNIT))
     told = tuple(" ".join(("systemctl", "--user", *words)) for words in commands)
     if dry_run:

@@ -19,6 +19,8 @@ from tfx.hub.transport.replies import Message, Receive, Scope, Send, refuse
 
 MAX_BODY_BYTES = 1024 * 1024
 HEALTH = "/health"
+EVENTS = "/v1/events"
+"""The stream by GET; the operation of that name by POST."""
 
 Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Post: TypeAlias = Callable[[Caller, bytes, Receive, Send], Awaitable[None]]
@@ -87,8 +89,8 @@ class Application:
             return
         caller = self._doors.caller(headers)
         post = self._hot.get(path)
-        if post is None:
-            if path.startswith("/v1/") and path != "/v1/events":
+        if post is None or (path == EVENTS and scope["method"] == "GET"):
+            if path.startswith("/v1/") and path != EVENTS:
                 raise _no_such_operation(path)
             scope["state"]["caller"] = caller
             await self._rest(scope, receive, send)
@@ -97,7 +99,7 @@ class Application:
             raise InvalidRequest(
                 f"{path} takes POST, not {scope['method']}",
                 code="method-not-allowed",
-                details={"allow": "POST"},
+                details={"allow": "GET, POST" if path == EVENTS else "POST"},
             )
         _check_type(headers)
         body = await _read(receive)

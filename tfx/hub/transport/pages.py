@@ -14,7 +14,7 @@ from starlette.routing import Route, Router
 
 from tfx.errors import InvalidRequest, NotFound
 from tfx.hub.transport.events import EventStream
-from tfx.hub.transport.http import HEALTH, Asgi
+from tfx.hub.transport.http import EVENTS, HEALTH, Asgi
 from tfx.hub.transport.replies import Receive, Scope, Send
 
 Document = Callable[[], dict[str, object]]
@@ -22,7 +22,6 @@ Page = Callable[[Request], Awaitable[Response]]
 
 STATUS = "/status"
 METRICS = "/metrics"
-EVENTS = "/v1/events"
 _METRICS_TYPE = "text/plain; version=0.0.4"
 _ENCODER = msgspec.json.Encoder()
 
