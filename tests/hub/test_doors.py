@@ -209,9 +209,7 @@ BAD_JSON = {
 
 @pytest.mark.parametrize("path", POST_PATHS)
 @pytest.mark.parametrize("body", BAD_JSON.values(), ids=BAD_JSON)
-def test_h_44_bad_json_is_400_on_every_path(
-    shared_hub: RunningHub, path: str, body: bytes
-) -> None:
+def test_h_44_bad_json_is_400_on_every_path(shared_hub: RunningHub, path: str, body: bytes) -> None:
     operator = not path.startswith("/bridge") and OPERATIONS[path[4:]].privilege == "operator"
     reply = shared_hub.post(path, body, operator=operator)
     assert reply.status == 400, reply.body

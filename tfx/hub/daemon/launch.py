@@ -141,6 +141,10 @@ def _spawn(paths: Paths, wishes: RunWishes, limit_s: float) -> Ready:
             process.spawn_detached(
                 daemon_argv(wishes), env=daemon_environment(paths.env), stderr=write_end
             )
+        except OSError as error:
+            raise OperationFailed(
+                f"{sys.executable} cannot be run: {error.strerror}", code="spawn-failed"
+            ) from error
         finally:
             os.close(write_end)
         return await_ready(read_end, limit_s=limit_s)

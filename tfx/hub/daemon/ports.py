@@ -106,10 +106,9 @@ def holder_of(port: int) -> tuple[int, str] | None:
         return None
     wanted = {f"socket:[{inode}]" for inode in inodes}
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(process / "fd"):
-                if _target(entry.path) in wanted:
-                    return int(process.name), (process / "comm").read_text("utf-8").strip()
+        with contextlib.suppress(OSError), os.scandir(process / "fd") as entries:
+            if any(_target(entry.path) in wanted for entry in entries):
+                return int(process.name), (process / "comm").read_text("utf-8").strip()
     return None
 
 
