@@ -145,7 +145,7 @@ def test_h_5_a_passed_socket_that_does_not_listen_on_loopback_is_refused(home: P
         done = subprocess.run(
             [sys.executable, "-c", code, *FOREGROUND, "--json"],
             env=bare_env(home, LISTEN_FDS="1"),
-            stdin=given,
+            stdin=given.fileno(),
             capture_output=True,
             check=False,
         )

@@ -201,16 +201,16 @@ def test_h_4_restart_keeps_the_wishes(home: Path, env: dict[str, str]) -> None:
     assert recorded.wishes == RunWishes(port, 900)
 
 
-def test_h_4_h_96_five_starts_at_once_are_one_hub(home: Path, env: dict[str, str]) -> None:
-    _starts_at_once(home, env, 5)
+def test_h_4_h_96_five_starts_at_once_are_one_hub(env: dict[str, str]) -> None:
+    _starts_at_once(env, 5)
 
 
 @pytest.mark.faults
-def test_h_4_h_96_twenty_starts_at_once_are_one_hub(home: Path, env: dict[str, str]) -> None:
-    _starts_at_once(home, env, 20)
+def test_h_4_h_96_twenty_starts_at_once_are_one_hub(env: dict[str, str]) -> None:
+    _starts_at_once(env, 20)
 
 
-def _starts_at_once(home: Path, env: dict[str, str], count: int) -> None:
+def _starts_at_once(env: dict[str, str], count: int) -> None:
     argv = [sys.executable, "-m", "tfx", "hub", "ensure", "--json"]
     children = [
         subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -345,7 +345,7 @@ def test_h_18_the_daemon_has_a_session_of_its_own_and_little_else(
     assert {"TFX_X", "XDG_DATA_HOME"} <= names
     assert b"\0-I\0" in (root / "cmdline").read_bytes()
     assert (root / "fd/0").readlink() == Path("/dev/null")
-    kinds = [str((root / "fd" / name).readlink()) for name in os.listdir(root / "fd")]
+    kinds = [str(name.readlink()) for name in (root / "fd").iterdir()]
     assert not [kind for kind in kinds if kind.startswith("/dev/pts")]
     # a pipe from outside would have one end here; those of the event loop have both
     assert not [kind for kind in kinds if kind.startswith("pipe:") and kinds.count(kind) != 2]
