@@ -1,0 +1,121 @@
+"""The bare ceilings of the same stack: an empty handler, and the store without HTTP (K-32)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import uvloop
+
+from tests.benchmarks.load import TEXT
+from tfx.core.clock import SystemClock
+from tfx.hub import server
+from tfx.hub.daemon import ports
+from tfx.hub.models import Caller, RunFacts
+from tfx.hub.places import HubFiles
+from tfx.hub.settings import HubSettings
+from tfx.hub.transport.replies import Receive, Scope, Send, reply
+from tfx.hub.transport.serving import Serving
+from tfx.hub.wire.agents import RegisterRequest
+from tfx.hub.wire.messages import PublishRequest
+
+ANSWER = b'{"ok":true,"data":{"message_id":"m","fanout_count":1,"expires_at_ms":1}}'
+
+
+async def _empty(_scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    await reply(send, 200, ANSWER)
+
+
+async def serve_empty() -> None:
+    """Serve a handler that reads the body and answers a constant; prints its port."""
+    listening = ports.listen(0, strict=True)
+    await Serving(_empty).start(listening.socket)
+    print(listening.port, flush=True)  # noqa: T201
+    await asyncio.Event().wait()
+
+
+async def publish_bare(callers: int, operations: int) -> dict[str, object]:
+    """Publish through the services without HTTP; return rate and CPU of one operation."""
+    import msgspec  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as name:
+        files = _files(Path(name))
+        clock = SystemClock()
+        core = server.open_core(files, HubSettings(), _facts(files), clock)
+        await core.start()
+        send, register = core.handlers["publish"], core.handlers["register"]
+        payload = msgspec.Raw(json.dumps({"text": TEXT}).encode())
+        left = operations
+
+        async def caller(number: int) -> None:
+            nonlocal left
+            name = f"sink-{number}"
+            await register(Caller(), msgspec.convert(_agent(name), RegisterRequest))
+            fields = {"from": "operator", "to": name, "topic": "load", "payload": payload}
+            request = msgspec.convert(fields, PublishRequest)
+            while left > 0:
+                left -= 1
+                await send(Caller(), request)
+
+        wall, cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(caller(number) for number in range(callers)))
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        await core.close()
+    return {"operations": operations, "seconds": wall, "cpu_ms": cpu / operations * 1000}
+
+
+def _agent(name: str) -> dict[str, object]:
+    return {
+        "agent_id": name,
+        "cli": "codex",
+        "capabilities": ["code"],
+        "topics": [],
+        "heartbeat_ttl_ms": 7_200_000,
+    }
+
+
+def _files(directory: Path) -> HubFiles:
+    return HubFiles(
+        directory,
+        directory / "hub.db",
+        directory / "hub.db.lock",
+        directory / "state.json",
+        directory / "hub.log",
+        directory / "token",
+        directory / "operator",
+    )
+
+
+def _facts(files: HubFiles) -> RunFacts:
+    return RunFacts(
+        instance="bench",
+        version="0",
+        pid=1,
+        host="bench",
+        port=1,
+        url="http://127.0.0.1:1",
+        started_at_ms=1,
+        database=str(files.database),
+        log=str(files.log),
+    )
+
+
+def main() -> None:
+    """Run one ceiling: `empty`, or `store CALLERS OPERATIONS`."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if sys.argv[1] == "empty":
+            with contextlib.suppress(KeyboardInterrupt):
+                runner.run(serve_empty())
+        else:
+            found = runner.run(publish_bare(int(sys.argv[2]), int(sys.argv[3])))
+            print(json.dumps(found))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
