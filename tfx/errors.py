@@ -24,7 +24,7 @@ from enum import IntEnum, StrEnum
 from typing import ClassVar, TypeAlias, Union
 
 JsonValue: TypeAlias = Union[  # noqa: UP007  (a recursive alias needs the string form)
-    None, bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"]
+    bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"], None
 ]
 
 

@@ -88,10 +88,10 @@ def to_json(value: object) -> JsonValue:
     Bytes that are not UTF-8 in a path become U+FFFD, so that the document stays valid (S-109).
     Raises TypeError for anything else: a renderer must not guess.
     """
-    if value is None or isinstance(value, bool | int | float):
-        return value.value if isinstance(value, Enum) else value
     if isinstance(value, Enum):
         return to_json(value.value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
     if isinstance(value, str | PurePath):
         return printable(str(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

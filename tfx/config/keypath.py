@@ -7,7 +7,7 @@ Knows no file format: jsonc.py and toml.py offer the same five verbs over these 
     set_key(data, path, value) -> bytes              creates parents; same value again: same bytes
     delete_key(data, path) -> bytes                  absent: same bytes
     append(data, path, value) -> bytes               to the array at path, created when absent
-    remove_element(data, path, value) -> bytes       the first element equal to value; else same bytes
+    remove_element(data, path, value) -> bytes       the first equal element; none: same bytes
 """
 
 from __future__ import annotations

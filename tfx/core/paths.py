@@ -70,7 +70,7 @@ class Paths:
 
     @property
     def config_file(self) -> Path:
-        """tfx's own configuration (K-19)."""
+        """The configuration of tfx itself (K-19)."""
         return self.config_dir / "config.toml"
 
     @property

@@ -79,6 +79,14 @@ def run(
     return Completed(tuple(argv), code, out, err, any(drain.truncated for drain in streams))
 
 
+def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
+    """Run a program that speaks to the user, its standard output on our stderr; return its code.
+
+    Raises OSError when it cannot be started.
+    """
+    return subprocess.run(list(argv), env=dict(env), stdout=2, check=False).returncode
+
+
 def spawn_detached(
     argv: Sequence[str],
     *,

@@ -1,0 +1,46 @@
+"""What a command imports decides how fast it answers; counted, never timed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("rich", "httpx", "asyncio", "apsw", "pydantic", "tomlkit", "ruamel", "msgspec", "psutil",
+         "starlette", "uvicorn", "subprocess")  # fmt: skip
+
+PROBE = """
+import json, sys
+sys.argv = ["tfx", *json.loads(sys.argv[1])]
+from tfx.__main__ import main
+try:
+    main()
+except SystemExit:
+    pass
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def modules_after(*arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, json.dumps(arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_version_imports_nothing_but_the_version() -> None:
+    loaded = modules_after("--version")
+    assert not loaded & {*HEAVY, "typer"}
+    assert {name for name in loaded if name.startswith("tfx")} == {"tfx", "tfx.__main__"}
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("config", "--help"), ("setup", "--help")])
+def test_help_imports_no_feature(arguments: tuple[str, ...]) -> None:
+    loaded = modules_after(*arguments)
+    assert not loaded & set(HEAVY)
+    assert not {name for name in loaded if name.startswith(("tfx.setup", "tfx.plan", "tfx.hub"))}

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from tfx.core import process
+
+
+def test_run_returns_both_streams_and_the_code() -> None:
+    done = process.run(["sh", "-c", "echo out; echo err >&2; exit 7"], env={}, timeout_s=20)
+    assert (done.code, done.stdout, done.stderr) == (7, b"out\n", b"err\n")
+
+
+def test_run_feeds_stdin_and_closes_it() -> None:
+    done = process.run(["cat"], env=dict(os.environ), timeout_s=20, stdin=b"a\0b")
+    assert done.stdout == b"a\0b"
+
+
+def test_run_kills_the_whole_group_at_the_timeout(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    script = f"sleep 300 & echo $! > {note}; wait"
+    done = process.run(["sh", "-c", script], env=dict(os.environ), timeout_s=1)
+    assert done.timed_out
+    pid = int(note.read_text())
+    for _ in range(100):
+        if process.start_token(pid) is None or _state(pid) == "Z":
+            break
+        time.sleep(0.05)
+    assert process.start_token(pid) is None or _state(pid) == "Z"
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_run_keeps_no_more_than_the_limit() -> None:
+    code = "import sys; sys.stdout.write('x' * 1_000_000)"
+    done = process.run([sys.executable, "-c", code], env={}, timeout_s=20, limit_bytes=1000)
+    assert len(done.stdout) == 1000
+    assert done.truncated
+
+
+def test_ev_b5_identity_tells_a_process_from_its_successor() -> None:
+    mine = process.identify()
+    assert mine is not None
+    assert process.liveness(mine) is process.Liveness.ALIVE
+    other = process.ProcessIdentity(mine.host, mine.boot_id, mine.pid, "1", mine.pid_namespace)
+    assert process.liveness(other) is process.Liveness.DEAD
+
+
+def test_ev_b4_doubt_is_never_death() -> None:
+    mine = process.identify()
+    assert mine is not None
+    elsewhere = process.ProcessIdentity("elsewhere", mine.boot_id, 1, "1", mine.pid_namespace)
+    assert process.liveness(elsewhere) is process.Liveness.UNKNOWN
+    rebooted = process.ProcessIdentity(mine.host, "old-boot", mine.pid, "1", mine.pid_namespace)
+    assert process.liveness(rebooted) is process.Liveness.DEAD

@@ -1,0 +1,26 @@
+"""The entry point: `tfx` and `python -m tfx`.
+
+Answers `--version` by itself, hands everything else to the command tree, and turns what
+nobody expected into a short message and a log that can be pasted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tfx import __version__
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        print(f"tfx {__version__}")  # noqa: T201  (no typer on this path)
+        return
+    from tfx.cli.entry import run  # noqa: PLC0415  (the fast path above needs none of it)
+
+    sys.exit(run(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The command tree: every group and command by name, each importing its feature when run.
+
+Knows no feature at import time, so that `--help` stays fast (start-up test).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tfx import __version__
+from tfx.cli.context import Command, new_app
+
+SUMMARY = """Bring every coding-agent CLI on this machine to one described state.
+
+Exit status: 0 done, 1 failed or a conflict was left, 2 usage, 3 a bug in tfx,
+4 hub or agent not there, 5 refused, 130 interrupted.
+"""
+
+app = new_app("tfx", SUMMARY)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"tfx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Take the global options that stand before the command."""
+
+
+def _add_commands() -> None:
+    from tfx.cli.update import update
+
+    add = app.command
+    add("update", cls=Command)(update)
+
+
+_add_commands()

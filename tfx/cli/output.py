@@ -1,0 +1,194 @@
+"""The screen: two renderers of one result, progress and questions, on streams passed in.
+
+Computes nothing about the machine; rich is imported only when something is drawn for people.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO, TypeVar, cast
+
+from tfx.result import Problem, Result, Status, envelope, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+T = TypeVar("T")
+
+SILENT_S = 1.0
+_SIGNS = {"ok": "✓", "changed": "+", "warn": "!", "bad": "✗", "info": "·"}
+_ASCII_SIGNS = {"ok": "ok", "changed": "+", "warn": "!", "bad": "x", "info": "-"}
+_STYLES = {"ok": "green", "changed": "cyan", "warn": "yellow", "bad": "red", "info": "dim"}
+
+
+class Wishes(Protocol):
+    """The global options as the screen needs them."""
+
+    json: bool
+    quiet: bool
+    verbose: bool
+    ascii: bool
+
+
+class Screen:
+    """Where a command speaks: results on stdout, everything else on stderr."""
+
+    def __init__(self, wishes: Wishes, stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
+        self.wishes = wishes
+        self._in, self._out, self._err = stdin, stdout, stderr
+        self._started = time.monotonic()
+        self._phase = ""
+        self._drawn = 0
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._ticker: threading.Thread | None = None
+        for stream in (stdout, stderr):
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="backslashreplace")
+        self.plain = wishes.ascii or not _speaks_unicode(stdout)
+
+    # progress ---------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Start watching the clock: work over a second is announced (nothing before)."""
+        if not self.wishes.quiet:
+            self._ticker = threading.Thread(target=self._tick, daemon=True)
+            self._ticker.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop announcing and clear the progress line."""
+        self._stop.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        with self._lock:
+            self._erase()
+
+    def progress(self, phase: str) -> None:
+        """Say what is being done now; shown on stderr once the command runs over a second."""
+        self._phase = phase
+
+    def _tick(self) -> None:
+        shown = ""
+        while not self._stop.wait(0.2):
+            waited = time.monotonic() - self._started
+            if waited < SILENT_S:
+                continue
+            with self._lock:
+                if self._err.isatty():
+                    self._erase()
+                    line = printable(f"{self._phase or 'working'} … {waited:.0f} s")
+                    self._err.write(line if not self.plain else line.replace("…", "..."))
+                    self._drawn = len(line) + 2
+                    self._err.flush()
+                elif self._phase and self._phase != shown:
+                    shown = self._phase
+                    self._err.write(printable(f"tfx: {shown}\n"))
+                    self._err.flush()
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._err.write("\r" + " " * self._drawn + "\r")
+            self._err.flush()
+            self._drawn = 0
+
+    # questions --------------------------------------------------------------------------
+
+    @property
+    def interactive(self) -> bool:
+        """True when a person can answer: a terminal on both sides and no `--json`."""
+        return self._in.isatty() and self._err.isatty() and not self.wishes.json
+
+    def ask(self, question: str) -> bool:
+        """Ask a yes/no question on stderr; an empty answer or end of input is no."""
+        with self._lock:
+            self._erase()
+            self._err.write(f"{question} [y/N] ")
+            self._err.flush()
+            answer = self._in.readline().strip().lower()
+        self._started = time.monotonic()
+        return answer in {"y", "yes"}
+
+    # results ----------------------------------------------------------------------------
+
+    def show(
+        self, command: str, result: Result[T] | Result[None], render: Callable[[Screen, T], None]
+    ) -> None:
+        """Print the result: one JSON document, or the renderer's view and the problems."""
+        with contextlib.suppress(BrokenPipeError):
+            if self.wishes.json:
+                self._print_json(envelope(command, cast("Result[object]", result)))
+                return
+            if result.data is not None:
+                render(self, result.data)
+            for problem in result.problems:
+                self.problem(problem, warning=result.status is Status.WARNING)
+
+    def _print_json(self, document: object) -> None:
+        escape = not _speaks_unicode(self._out)
+        self._out.write(json.dumps(document, ensure_ascii=escape, indent=2) + "\n")
+
+    def problem(self, problem: Problem, *, warning: bool = False) -> None:
+        """Print a problem with its hint on stderr."""
+        word = "warning" if warning else "error"
+        self._err.write(f"{word}: {printable(problem.message)} [{problem.code}]\n")
+        if problem.hint:
+            self._err.write(f"  hint: {printable(problem.hint)}\n")
+
+    def note(self, text: str) -> None:
+        """Print a remark for people on stderr, unless `--quiet`."""
+        if not self.wishes.quiet:
+            with self._lock:
+                self._erase()
+                self._err.write(printable(text) + "\n")
+
+    def console(self, *, stderr: bool = False) -> Console:
+        """Return rich's console for drawing: no colour without a terminal or with NO_COLOR."""
+        from rich.console import Console
+
+        stream = self._err if stderr else self._out
+        fancy = stream.isatty() and not self.plain
+        return Console(
+            file=stream,
+            no_color=None if fancy else True,
+            force_terminal=fancy,
+            highlight=False,
+            emoji=False,
+            markup=False,
+            soft_wrap=True,
+        )
+
+    def line(self, text: str, *, sign: str | None = None) -> None:
+        """Print one line on stdout; `sign` is one of ok, changed, warn, bad, info."""
+        if self.wishes.quiet and sign in {None, "ok", "changed", "info"}:
+            return
+        text = printable(text)
+        if sign is None:
+            self._out.write(text + "\n")
+        elif self.plain or not self._out.isatty():
+            mark = (_ASCII_SIGNS if self.plain else _SIGNS)[sign]
+            self._out.write(f"{mark} {text}\n")
+        else:
+            from rich.text import Text
+
+            self.console().print(Text(_SIGNS[sign] + " ", style=_STYLES[sign]).append(text))
+
+
+def _speaks_unicode(stream: TextIO) -> bool:
+    try:
+        "✓…│가".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

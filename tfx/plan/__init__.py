@@ -1,0 +1,1 @@
+"""The plan engine: decides what is not yet so, applies it, records it, takes it back."""
