@@ -6,7 +6,6 @@ Knows nothing of schemas or of what the rows mean.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +15,7 @@ import apsw
 
 from tfx.errors import AccessDenied, NotFound, OperationFailed, StateConflict, TfxError
 
-Value: TypeAlias = None | int | float | str | bytes
+Value: TypeAlias = int | float | str | bytes | None
 Row: TypeAlias = tuple[Value, ...]
 Connection: TypeAlias = apsw.Connection
 Error: TypeAlias = apsw.Error

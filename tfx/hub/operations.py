@@ -31,7 +31,7 @@ class Operation:
     summary: str
 
 
-def _row(  # noqa: PLR0913  (a row of a table has as many cells as the table has columns)
+def _row(
     name: str,
     request: type[msgspec.Struct],
     response: type[msgspec.Struct],

@@ -24,7 +24,7 @@ APPLICATION_ID: Final = 0x74667868
 HASHES: Final[Mapping[int, str]] = MappingProxyType(
     {
         1: "40f251b6a1088f7f193b6e1adf1d2a1fcf5d46ef273b6660a1af70dd651a0915",
-        2: "323b6f08fbf940f23650ebc5d68b91ed387338fe3444ed9cbee64cbc67c748f3",
+        2: "01a4440954489cbdc4ebc4c19cf677601e2bd1d5894e2b1c776b0c29a65e4d9b",
     }
 )
 """Every known version and the hash of its text, pinned (U-31, U-36)."""
@@ -72,7 +72,7 @@ def fill(connection: database.Connection, version: int = CURRENT) -> None:
         return
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
     connection.execute(f"PRAGMA user_version = {version}").fetchall()
-    connection.execute("INSERT INTO counted VALUES (1, 0, 0)")
+    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0)")
     connection.execute(
         "INSERT INTO stamp VALUES (1, ?, ?, ?)",
         (version, identify(connection).schema_hash, FOLD),

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from tfx.hub.store.events import (
     Acked,
-    AgentRetired,
     Claimed,
     ClockJumped,
     Dead,
@@ -26,14 +25,13 @@ from tfx.hub.store.events import (
     Replayed,
     Returned,
     Session,
-    SessionEnded,
     encode_texts,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Cell: TypeAlias = None | int | str | bytes
+Cell: TypeAlias = int | str | bytes | None
 
 
 class Change(StrEnum):
@@ -73,8 +71,7 @@ def fold(event: Event) -> Changes | None:
 
 
 def _hub_started(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, HubStarted)
+    body = cast("HubStarted", event.body)
     row = (event.stream, body.epoch, body.program, body.fold_version, event.at_ms, event.seq)
     return [(Change.RUN_OPEN, row)]
 
@@ -84,8 +81,7 @@ def _hub_stopped(event: Event) -> Changes:
 
 
 def _clock_jumped(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, ClockJumped)
+    body = cast("ClockJumped", event.body)
     jump = body.jump_ms
     return [
         (Change.RUN_JUMP, (jump, event.seq, event.stream)),
@@ -95,8 +91,7 @@ def _clock_jumped(event: Event) -> Changes:
 
 
 def _session(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Session)
+    body = cast("Session", event.body)
     row = (
         event.stream,
         body.id,
@@ -119,18 +114,15 @@ def _session(event: Event) -> Changes:
 
 
 def _session_ended(event: Event) -> Changes:
-    assert isinstance(event.body, SessionEnded)
     return [(Change.AGENT_END, (event.at_ms, event.seq, event.stream))]
 
 
 def _agent_retired(event: Event) -> Changes:
-    assert isinstance(event.body, AgentRetired)
     return [(Change.AGENT_RETIRE, (event.at_ms, event.at_ms, event.seq, event.stream))]
 
 
 def _posted(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Posted)
+    body = cast("Posted", event.body)
     stream, seq = event.stream, event.seq
     changes: Changes = [
         (
@@ -174,15 +166,13 @@ def _posted(event: Event) -> Changes:
 
 
 def _queued(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Queued)
+    body = cast("Queued", event.body)
     row = (body.receiver, event.seq, event.stream, body.instead_of)
     return [(Change.DELIVERY_REDIRECT, row)]
 
 
 def _claimed(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Claimed)
+    body = cast("Claimed", event.body)
     row = (
         body.attempt,
         body.claim,
@@ -195,20 +185,17 @@ def _claimed(event: Event) -> Changes:
 
 
 def _returned(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Returned)
+    body = cast("Returned", event.body)
     return [(Change.DELIVERY_RETURN, (event.seq, event.stream, body.receiver))]
 
 
 def _acked(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Acked)
+    body = cast("Acked", event.body)
     return [_close(event, body.receiver, "acked", None, None)]
 
 
 def _dead(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Dead)
+    body = cast("Dead", event.body)
     changes: Changes = [_close(event, body.receiver, "dead", body.reason, body.last_error)]
     if body.settles:
         changes.append((Change.MESSAGE_GIVE_UP, (event.seq, event.stream)))
@@ -216,8 +203,7 @@ def _dead(event: Event) -> Changes:
 
 
 def _purged(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Purged)
+    body = cast("Purged", event.body)
     return [_close(event, body.receiver, "purged", None, None)]
 
 
@@ -229,15 +215,13 @@ def _close(
 
 
 def _replayed(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, Replayed)
+    body = cast("Replayed", event.body)
     row = (body.replayed_as, event.seq, event.stream, body.receiver)
     return [(Change.DELIVERY_REPLAY, row)]
 
 
 def _human_opened(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, HumanOpened)
+    body = cast("HumanOpened", event.body)
     row = (
         event.stream,
         body.id,
@@ -256,8 +240,7 @@ def _human_opened(event: Event) -> Changes:
 
 
 def _human_closed(event: Event) -> Changes:
-    body = event.body
-    assert isinstance(body, HumanClosed)
+    body = cast("HumanClosed", event.body)
     row = (
         body.state,
         event.at_ms,
