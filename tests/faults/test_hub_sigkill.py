@@ -240,8 +240,8 @@ def _answers(hub: RunningHub) -> Counter[str]:
     found: Counter[str] = Counter()
     after: str | None = None
     while True:
-        given = {} if after is None else {"after": after}
-        page = hub.call("events", limit=500, **given)
+        given = {"limit": 500} if after is None else {"limit": 500, "after": after}
+        page = hub.post("/v1/events", given).data
         for event in page["events"]:
             if event["kind"] == "reply_posted":
                 found[str(event["body"].get("correlation_id") or event["stream"])] += 1

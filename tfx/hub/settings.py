@@ -10,23 +10,16 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
 from tfx.core.paths import Paths
 from tfx.errors import BadSettings, InvalidRequest, JsonValue
+from tfx.hub.models import Durability
 
 DEFAULT_PORT = 27888
 _MOST_PORT = 65_535
 _DAYS = ("messages_days", "dead_letters_days", "human_requests_days", "agents_days")
-
-
-class Durability(StrEnum):
-    """What an answer means after a power loss (EV-D1)."""
-
-    NORMAL = "normal"
-    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)
