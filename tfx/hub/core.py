@@ -15,11 +15,15 @@ from tfx.hub.models import Caller, Durability, Limits, Retention
 from tfx.hub.schema import registry
 from tfx.hub.services.agents import Agents
 from tfx.hub.services.asks import Asks
+from tfx.hub.services.attach import Attach
 from tfx.hub.services.bus import Bus
 from tfx.hub.services.dead_letters import DeadLetters
+from tfx.hub.services.events import Events
 from tfx.hub.services.humans import Humans
 from tfx.hub.services.inbox import Inbox
+from tfx.hub.services.life import Life
 from tfx.hub.services.metrics import Metrics, prometheus
+from tfx.hub.services.retiring import Retiring
 from tfx.hub.services.upkeep import Upkeep
 from tfx.hub.services.views import Views
 from tfx.hub.store.store import Store
@@ -49,7 +53,11 @@ class HubCore:
         self.bus = Bus(store, limits)
         self.asks = Asks(store, limits, self.counted)
         self.inbox = Inbox(store, limits, self.counted)
-        self.agents = Agents(store, process.liveness)
+        life = Life(store, process.liveness)
+        self.agents = Agents(store, life)
+        self.attaching = Attach(store, life)
+        self.retiring = Retiring(store, life)
+        self.events = Events(store)
         self.dead = DeadLetters(store)
         self.humans = Humans(store)
         self.upkeep = Upkeep(store, limits, keep, self.counted, program)
@@ -62,7 +70,7 @@ class HubCore:
                 hash=registry.HASHES[registry.CURRENT],
                 fold=registry.FOLD,
             ),
-            view_agent=self.agents.view,
+            view_agent=life.view,
             list_agents=self.agents.agents,
         )
         self._facts = facts
@@ -91,18 +99,13 @@ class HubCore:
             self.bus: ("publish",),
             self.asks: ("ask", "handoff"),
             self.inbox: ("poll_messages", "ack", "wait"),
-            self.agents: (
-                "register",
-                "attach",
-                "heartbeat",
-                "deregister",
-                "agents",
-                "agents_retire",
-                "agents_prune",
-            ),
+            self.agents: ("register", "heartbeat", "deregister", "agents"),
+            self.attaching: ("attach",),
+            self.retiring: ("agents_retire", "agents_prune"),
             self.dead: ("dead_letters", "dead_replay", "dead_purge"),
             self.humans: ("request_human_input", "human_requests"),
-            self.views: ("status", "trace", "events", "read_message"),
+            self.views: ("status", "trace", "read_message"),
+            self.events: ("events",),
             self.upkeep: ("rebuild", "rebuild_check", "prune"),
         }
         return MappingProxyType(

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from tfx.hub.models import Caller, Limits
     from tfx.hub.services.metrics import Metrics
     from tfx.hub.store.events import Event
-    from tfx.hub.store.store import Reader, Store
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.store import Store
     from tfx.hub.store.tx import Op, Tx
 
 

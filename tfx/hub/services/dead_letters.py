@@ -34,7 +34,8 @@ from tfx.hub.wire.views import (
 
 if TYPE_CHECKING:
     from tfx.hub.models import Caller
-    from tfx.hub.store.store import Reader, Store
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.store import Store
     from tfx.hub.store.tx import Tx
     from tfx.hub.store.views import DeadRow
 

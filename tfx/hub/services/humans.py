@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from tfx.hub.models import Caller
     from tfx.hub.store.events import Event
     from tfx.hub.store.humans import HumanRow
-    from tfx.hub.store.store import Reader, Store
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.store import Store
     from tfx.hub.store.tx import Tx
 
 SCHEMA_BYTES: Final = 65_536

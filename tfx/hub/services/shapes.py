@@ -92,11 +92,16 @@ def owed_of(rows: list[OwedRow]) -> tuple[Owed, ...]:
 def cut(message: Message, room: int) -> Message:
     """Return a message whose payload is cut so that its JSON has at most `room` bytes (H-31)."""
     text = bytes(message.payload).decode("utf-8", "replace")
-    keep = max(0, room)
-    while True:
-        piece = msgspec.json.encode({"cut": True, "text": text[:keep]})
-        shorter = msgspec.structs.replace(message, payload=msgspec.Raw(piece), cut=True)
-        over = len(msgspec.json.encode(shorter)) - room
-        if over <= 0 or keep == 0:
-            return shorter
-        keep = max(0, keep - max(over, 16))
+
+    def showing(length: int) -> Message:
+        piece = msgspec.json.encode({"cut": True, "text": text[:length]})
+        return msgspec.structs.replace(message, payload=msgspec.Raw(piece), cut=True)
+
+    fits, too_long = 0, max(1, room) + 1
+    while too_long - fits > 1:
+        middle = (fits + too_long) // 2
+        if len(msgspec.json.encode(showing(middle))) <= room:
+            fits = middle
+        else:
+            too_long = middle
+    return showing(fits)

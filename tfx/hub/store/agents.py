@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tfx.core.database import Row
     from tfx.hub.store.events import Event
-    from tfx.hub.store.store import Reader
+    from tfx.hub.store.reader import Reader
     from tfx.hub.store.tx import Op, Tx
 
 _COLUMNS: Final = (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tfx.core.database import Connection, Row
-    from tfx.hub.store.store import Reader
+    from tfx.hub.store.reader import Reader
     from tfx.hub.store.tx import Tx
 
 PAGE: Final = 5_000

@@ -12,7 +12,7 @@ from tfx.hub.store.tally import Counted
 
 if TYPE_CHECKING:
     from tfx.hub.models import Retention
-    from tfx.hub.store.store import Reader
+    from tfx.hub.store.reader import Reader
     from tfx.hub.store.tx import Tx
 
 PAGE: Final = 500

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -22,6 +21,7 @@ from tfx.hub.store import retention
 from tfx.hub.store.beats import Beats
 from tfx.hub.store.counters import Counters
 from tfx.hub.store.hub_clock import HubClock
+from tfx.hub.store.reader import Reader
 from tfx.hub.store.tally import Tally
 from tfx.hub.store.wakeups import APPENDED, Wakeups
 from tfx.hub.store.writer import Committed, Job, Writer
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tfx.core.clock import Clock
-    from tfx.core.database import Row, Value
     from tfx.hub.store.tx import Tx
 
 T = TypeVar("T")
@@ -39,23 +38,6 @@ T = TypeVar("T")
 READERS: Final = 2
 READ_AGE_CAP_S: Final = 5.0
 """A read that is older is cut off, so that it cannot pin the WAL (EV-S7)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """One consistent look at the database."""
-
-    connection: database.Connection
-    now_ms: int
-
-    def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
-        """Return the first row of a query, or None."""
-        rows = self.connection.execute(sql, values).fetchall()
-        return rows[0] if rows else None
-
-    def all(self, sql: str, values: tuple[Value, ...] = ()) -> list[Row]:
-        """Return every row of a query."""
-        return self.connection.execute(sql, values).fetchall()
 
 
 class Store:

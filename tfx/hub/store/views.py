@@ -16,7 +16,7 @@ from tfx.hub.store.messages import Candidate
 
 if TYPE_CHECKING:
     from tfx.core.database import Row
-    from tfx.hub.store.store import Reader
+    from tfx.hub.store.reader import Reader
     from tfx.hub.store.tx import Tx
 
 MESSAGE: Final = (
