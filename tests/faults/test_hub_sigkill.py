@@ -45,7 +45,7 @@ class Client(threading.Thread):
                 return self._once(operation, body)
             except (OSError, http.client.HTTPException):
                 self.repeated += 1
-                self.connection = None
+                self.hang_up()
                 time.sleep(0.01)
 
     def _once(self, operation: str, body: bytes) -> Any:  # noqa: ANN401
@@ -60,6 +60,11 @@ class Client(threading.Thread):
             raise AssertionError(f"{operation}: {document}")
         return document["data"]
 
+    def hang_up(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
     def turn(self) -> None:
         """Do one thing."""
         raise NotImplementedError
@@ -70,6 +75,8 @@ class Client(threading.Thread):
                 self.turn()
         except BaseException as error:  # noqa: BLE001  (told by the test)
             self.error = repr(error)
+        finally:
+            self.hang_up()
 
 
 class Sender(Client):
@@ -97,7 +104,11 @@ class Receiver(Client):
     """Polls, answers requests, acks; what it notes was acked."""
 
     def turn(self) -> None:
-        got = self.call("poll_messages", agent_id=self.name, wait_ms=200, max_messages=10)
+        # a poll repeated with its key returns the claim whose answer got lost (H-30)
+        key = f"poll-{self.storm.next_number()}"
+        got = self.call(
+            "poll_messages", agent_id=self.name, wait_ms=200, max_messages=10, op_id=key
+        )
         for message in got["messages"]:
             name = message.get("id") or message["message_id"]
             if message["type"] == "request":

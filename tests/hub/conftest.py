@@ -1,11 +1,26 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+from tests.hub.driver import Bed, with_bed
 from tests.hub.running import RunningHub, start
+
+T = TypeVar("T")
+Play = Callable[[Callable[[Bed], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Run a story against a fresh hub on a fake clock."""
+
+    def run(story: Callable[[Bed], Awaitable[None]]) -> None:
+        with_bed(tmp_path / "hub.db", story)
+
+    return run
 
 
 @pytest.fixture

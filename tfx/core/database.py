@@ -134,6 +134,16 @@ def open_memory() -> Connection:
     return connection
 
 
+def open_scratch() -> Connection:
+    """Open an empty private database that spills to a temporary file and vanishes at close."""
+    connection = apsw.Connection("")
+    _prepare(connection)
+    connection.pragma("temp_store", "FILE")
+    connection.pragma("synchronous", "OFF")
+    connection.pragma("journal_mode", "MEMORY")
+    return connection
+
+
 class Transaction:
     """`with Transaction(connection):` is BEGIN IMMEDIATE … COMMIT, or ROLLBACK on any exception.
 

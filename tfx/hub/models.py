@@ -90,6 +90,16 @@ class AskState(StrEnum):
     DEAD = "dead"
 
 
+class HandoffState(StrEnum):
+    """How a handoff stands; a reply with `"accepted": false` declines it (H-59)."""
+
+    QUEUED = "queued"
+    DELIVERED = "delivered"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    DEAD = "dead"
+
+
 class AgentState(StrEnum):
     """Liveness of an agent: its last call against its lease, and retirement (H-61)."""
 
@@ -188,21 +198,34 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessIdentity:
-    """A process beyond doubt: a bare pid may be somebody else's by now (EV-B5)."""
-
-    pid: int
-    start_token: str
-    boot_id: str
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
 class Unread:
     """What waits for an agent and is not claimed (H-38)."""
 
     total: int
     urgent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds and defaults of the bus; each [D] in the design, each configurable."""
+
+    visibility_ms: int = 60_000
+    max_attempts: int = 5
+    lane_open: int = 1_000
+    inbox_open: int = 10_000
+    hub_open: int = 100_000
+    open_waits: int = 2_000
+    payload_bytes: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long closed things are kept, in milliseconds; 0 keeps for ever (H-72)."""
+
+    messages_ms: int = 14 * 86_400_000
+    dead_letters_ms: int = 30 * 86_400_000
+    human_requests_ms: int = 90 * 86_400_000
+    agents_ms: int = 30 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Knows no way from one version to the next; upgrade does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
@@ -14,7 +14,7 @@ from typing import Final
 
 from tfx.core import database
 from tfx.errors import StateConflict
-from tfx.hub.schema.identity import Identity, differences, identify
+from tfx.hub.schema.identity import Identity, Stamp, differences, identify
 
 CURRENT: Final = 2
 FOLD: Final = 1
@@ -24,7 +24,7 @@ APPLICATION_ID: Final = 0x74667868
 HASHES: Final[Mapping[int, str]] = MappingProxyType(
     {
         1: "40f251b6a1088f7f193b6e1adf1d2a1fcf5d46ef273b6660a1af70dd651a0915",
-        2: "01a4440954489cbdc4ebc4c19cf677601e2bd1d5894e2b1c776b0c29a65e4d9b",
+        2: "0195d33f1f9f2a7165d900f13b02293d9291905632cd58254c293be9dd7edb9d",
     }
 )
 """Every known version and the hash of its text, pinned (U-31, U-36)."""
@@ -72,11 +72,24 @@ def fill(connection: database.Connection, version: int = CURRENT) -> None:
         return
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
     connection.execute(f"PRAGMA user_version = {version}").fetchall()
-    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0)")
+    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0, 0)")
     connection.execute(
         "INSERT INTO stamp VALUES (1, ?, ?, ?)",
         (version, identify(connection).schema_hash, FOLD),
     )
+
+
+def statements_of(tables: Collection[str]) -> tuple[str, ...]:
+    """Return the statements of the current schema that make these tables, tables first."""
+    connection = database.open_memory()
+    try:
+        database.script(connection, schema_text(CURRENT))
+        rows = connection.execute(
+            "SELECT sql, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+        ).fetchall()
+    finally:
+        connection.close()
+    return tuple(str(sql) for sql, table in rows if table in tables)
 
 
 def reference(version: int) -> Identity:
@@ -96,31 +109,33 @@ def judge(identity: Identity) -> Judgement:
     """
     if identity.is_empty:
         return Judgement(Verdict.EMPTY, None)
-    stamp = identity.stamp
-    if stamp is None:
-        if identity.schema_hash == HASHES[1]:
-            return Judgement(Verdict.OLDER, 1)
-        known = next((v for v, h in HASHES.items() if h == identity.schema_hash), None)
-        if known is not None:
-            return Judgement(Verdict.TAMPERED, known, ("the stamp does not hold exactly one row",))
-        return Judgement(Verdict.UNKNOWN, None, differences(identity, reference(CURRENT)))
-    if stamp.schema_version > CURRENT:
-        return Judgement(Verdict.NEWER, stamp.schema_version)
-    if identity.schema_hash != stamp.schema_hash or stamp.schema_hash != HASHES.get(
-        stamp.schema_version
-    ):
-        wanted = stamp.schema_version if stamp.schema_version in HASHES else CURRENT
-        return Judgement(
-            Verdict.TAMPERED,
-            stamp.schema_version,
-            differences(identity, reference(wanted)) or ("the stamp names another schema",),
-        )
-    if stamp.schema_version < CURRENT:
-        return Judgement(Verdict.OLDER, stamp.schema_version)
+    if identity.stamp is None:
+        return _judge_unstamped(identity)
+    if identity.stamp.schema_version > CURRENT:
+        return Judgement(Verdict.NEWER, identity.stamp.schema_version)
+    return _judge_stamped(identity, identity.stamp)
+
+
+def _judge_unstamped(identity: Identity) -> Judgement:
+    known = next((v for v, h in HASHES.items() if h == identity.schema_hash), None)
+    if known == 1:
+        return Judgement(Verdict.OLDER, known)
+    if known is not None:
+        return Judgement(Verdict.TAMPERED, known, ("the stamp does not hold exactly one row",))
+    return Judgement(Verdict.UNKNOWN, None, differences(identity, reference(CURRENT)))
+
+
+def _judge_stamped(identity: Identity, stamp: Stamp) -> Judgement:
+    version = stamp.schema_version
+    if not identity.schema_hash == stamp.schema_hash == HASHES.get(version):
+        found = differences(identity, reference(version if version in HASHES else CURRENT))
+        return Judgement(Verdict.TAMPERED, version, found or ("the stamp names another schema",))
+    if version < CURRENT:
+        return Judgement(Verdict.OLDER, version)
     if stamp.fold_version == FOLD:
-        return Judgement(Verdict.CURRENT, CURRENT)
+        return Judgement(Verdict.CURRENT, version)
     newer = stamp.fold_version > FOLD
-    return Judgement(Verdict.NEWER if newer else Verdict.OTHER_FOLD, CURRENT)
+    return Judgement(Verdict.NEWER if newer else Verdict.OTHER_FOLD, version)
 
 
 def refuse_unless_current(identity: Identity, path: str) -> None:

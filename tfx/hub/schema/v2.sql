@@ -88,6 +88,7 @@ CREATE TABLE agents (
   start_token TEXT,
   boot_id TEXT,
   host TEXT,
+  pid_namespace TEXT,
   registered_at_ms INTEGER NOT NULL,
   ended_at_ms INTEGER,
   retired_at_ms INTEGER,
@@ -244,5 +245,6 @@ CREATE TABLE counted (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   seq INTEGER NOT NULL,
   skipped INTEGER NOT NULL,
+  forgotten_seq INTEGER NOT NULL,
   syncs INTEGER NOT NULL
 ) STRICT;

@@ -40,11 +40,15 @@ class Beats:
         for agent, seen, expires in connection.execute(
             "SELECT agent, seen_at_ms, lease_expires_ms FROM beats"
         ):
-            self._beats[str(agent)] = Beat(int(seen), int(expires))  # type: ignore[arg-type]
+            self._beats[str(agent)] = Beat(int(seen), int(expires))
 
     def get(self, agent: str) -> Beat | None:
         """Return the beat of an agent, if one was ever taken."""
         return self._beats.get(agent)
+
+    def any_live(self, now_ms: int) -> bool:
+        """Return True while some lease runs."""
+        return any(beat.lease_expires_ms > now_ms for beat in self._beats.values())
 
     def take(self, agent: str, now_ms: int, ttl_ms: int) -> Beat:
         """Record a call; the lease runs from now on."""

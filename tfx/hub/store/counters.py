@@ -28,7 +28,6 @@ class Counters:
 
     def __init__(self) -> None:
         self._totals: Counter[str] = Counter()
-        self._dirty: set[str] = set()
         self._seq = 0
         self._saved_seq = 0
         self.skipped = 0
@@ -46,15 +45,18 @@ class Counters:
             if body is None:
                 self.skipped += 1
                 continue
-            self._count(
-                Event(self._seq, int(stream), int(at_ms), str(kind), str(actor), body)
-            )
+            self._count(Event(self._seq, int(stream), int(at_ms), str(kind), str(actor), body))
 
     def add(self, events: Iterable[Event]) -> None:
         """Count events that are committed."""
         for event in events:
             self._count(event)
             self._seq = event.seq
+
+    @property
+    def seq(self) -> int:
+        """Return the last seq that is counted."""
+        return self._seq
 
     def copy(self) -> dict[str, int]:
         """Return the totals by name."""
@@ -64,13 +66,12 @@ class Counters:
         """Write what changed, inside the writer's transaction."""
         if self._seq == self._saved_seq:
             return
-        for name in sorted(self._dirty):
-            connection.execute(_SAVE, (name, self._totals[name]))
+        # All of them, not only what changed: a rolled-back save then leaves nothing to repair.
+        for name, value in self.copy().items():
+            connection.execute(_SAVE, (name, value))
         connection.execute("UPDATE counted SET seq = ?, skipped = ?", (self._seq, self.skipped))
-        self._dirty.clear()
         self._saved_seq = self._seq
 
     def _count(self, event: Event) -> None:
         for name in counted(event):
             self._totals[name] += 1
-            self._dirty.add(name)

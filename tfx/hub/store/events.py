@@ -77,6 +77,7 @@ class Session(Body, frozen=True):
     boot_id: str | None = None
     host: str | None = None
     pid: int | None = None
+    pid_namespace: str | None = None
     start_token: str | None = None
     workspace: str | None = None
 
@@ -88,8 +89,9 @@ class SessionEnded(Body, frozen=True):
 
 
 class AgentRetired(Body, frozen=True):
-    """An agent is gone for good, unless it registers again."""
+    """An agent is gone for good, unless it registers again; it listens to nothing any more."""
 
+    id: str
     reason: str
 
 

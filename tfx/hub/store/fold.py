@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from tfx.hub.store.events import (
     Acked,
+    AgentRetired,
     Claimed,
     ClockJumped,
     Dead,
@@ -105,6 +106,7 @@ def _session(event: Event) -> Changes:
         body.start_token,
         body.boot_id,
         body.host,
+        body.pid_namespace,
         event.at_ms,
         event.seq,
     )
@@ -118,7 +120,9 @@ def _session_ended(event: Event) -> Changes:
 
 
 def _agent_retired(event: Event) -> Changes:
-    return [(Change.AGENT_RETIRE, (event.at_ms, event.at_ms, event.seq, event.stream))]
+    body = cast("AgentRetired", event.body)
+    row = (event.at_ms, event.at_ms, event.seq, event.stream)
+    return [(Change.AGENT_RETIRE, row), (Change.TOPICS_CLEAR, (body.id,))]
 
 
 def _posted(event: Event) -> Changes:

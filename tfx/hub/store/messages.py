@@ -17,8 +17,9 @@ from tfx.hub.models import (
     MessageType,
     StreamNo,
 )
+from tfx.hub.store import message_sql
 from tfx.hub.store.events import Acked, Claimed, Dead, Kind, Posted, Purged, Queued, Returned
-from tfx.hub.store.tally import Moved
+from tfx.hub.store.tally import Counted, Moved
 from tfx.hub.store.wakeups import Inbox, Settled
 
 if TYPE_CHECKING:
@@ -26,55 +27,6 @@ if TYPE_CHECKING:
     from tfx.hub.store.tx import Op, Tx
 
 _ASKS: Final = frozenset({MessageType.REQUEST.value, MessageType.HANDOFF.value})
-
-CANDIDATES: Final = (
-    "SELECT d.message, m.id, m.type, m.sender, m.recipient, m.topic, m.priority, "
-    "m.correlation_id, m.trace_id, m.posted_at_ms, d.expires_at_ms, d.attempts, l.payload "
-    "FROM deliveries d JOIN messages m ON m.stream = d.message JOIN log l ON l.seq = d.message "
-    "WHERE d.receiver = ? AND d.state = 'queued' AND d.due_at_ms > ? "
-    "ORDER BY d.priority DESC, d.message LIMIT ?"
-)
-CANDIDATES_OF_TOPICS: Final = (
-    "SELECT d.message, m.id, m.type, m.sender, m.recipient, m.topic, m.priority, "
-    "m.correlation_id, m.trace_id, m.posted_at_ms, d.expires_at_ms, d.attempts, l.payload "
-    "FROM deliveries d JOIN messages m ON m.stream = d.message JOIN log l ON l.seq = d.message "
-    "WHERE d.receiver = ? AND d.state = 'queued' AND d.due_at_ms > ? "
-    "AND m.topic IN (SELECT value FROM json_each(?)) ORDER BY d.priority DESC, d.message LIMIT ?"
-)
-HELD: Final = (
-    "SELECT d.message, m.id, m.type, m.sender, m.recipient, m.topic, m.priority, "
-    "m.correlation_id, m.trace_id, m.posted_at_ms, d.expires_at_ms, d.attempts, l.payload, d.claim "
-    "FROM deliveries d JOIN messages m ON m.stream = d.message JOIN log l ON l.seq = d.message "
-    "WHERE d.receiver = ? AND d.state = 'claimed' AND d.due_at_ms > ? ORDER BY d.message"
-)
-FOR_ACK: Final = (
-    "SELECT m.stream, m.sender, d.state, d.priority, d.reason, d.replayed_as "
-    "FROM messages m LEFT JOIN deliveries d ON d.message = m.stream AND d.receiver = ? "
-    "WHERE m.id = ?"
-)
-DUE: Final = (
-    "SELECT d.message, d.receiver, d.state, d.priority, d.attempts, d.expires_at_ms, m.id, "
-    "m.sender, m.type, m.settled FROM deliveries d JOIN messages m ON m.stream = d.message "
-    "WHERE d.due_at_ms IS NOT NULL AND d.due_at_ms <= ? ORDER BY d.due_at_ms LIMIT ?"
-)
-NEXT_DUE: Final = "SELECT min(due_at_ms) FROM deliveries WHERE due_at_ms IS NOT NULL"
-OPEN_OF_RECEIVER: Final = (
-    "SELECT d.message, d.receiver, d.state, d.priority, d.attempts, d.expires_at_ms, m.id, "
-    "m.sender, m.type, m.settled FROM deliveries d JOIN messages m ON m.stream = d.message "
-    "WHERE d.receiver = ?1 AND d.state = 'queued' UNION ALL "
-    "SELECT d.message, d.receiver, d.state, d.priority, d.attempts, d.expires_at_ms, m.id, "
-    "m.sender, m.type, m.settled FROM deliveries d JOIN messages m ON m.stream = d.message "
-    "WHERE d.receiver = ?1 AND d.state = 'claimed' LIMIT ?2"
-)
-_REQUEST_BY_ID: Final = (
-    "SELECT stream, id, type, sender, recipient, correlation_id, trace_id, answer, settled "
-    "FROM messages WHERE id = ?"
-)
-_REQUEST_BY_CORRELATION: Final = (
-    "SELECT stream, id, type, sender, recipient, correlation_id, trace_id, answer, settled "
-    "FROM messages WHERE correlation_id = ? AND type IN ('request', 'handoff') "
-    "ORDER BY stream DESC LIMIT 1"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +117,12 @@ def post(
     dead: tuple[str, DeadReason] | None = None,
     answers: Request | None = None,
     outcome: str | None = None,
+    actor: AgentId | None = None,
 ) -> Event:
-    """Append a message with its receivers; `dead` names who could not get it, and why."""
+    """Append a message with its receivers; `dead` names who could not get it, and why.
+
+    The event's actor is the sender unless somebody else sends for it (a replay).
+    """
     body = Posted(
         cause=draft.cause,
         correlation_id=draft.correlation_id,
@@ -187,7 +143,7 @@ def post(
     event = tx.begin_stream(
         f"message/{draft.id}",
         Kind.MESSAGE_POSTED if answers is None else Kind.REPLY_POSTED,
-        draft.sender,
+        actor or draft.sender,
         body,
         payload=draft.payload,
         op=op,
@@ -200,22 +156,26 @@ def post(
         tx.effects.append(Moved(draft.sender, dead[0], draft.priority, None, "dead"))
     if answers is not None:
         tx.signals.append(Settled(answers.stream))
+        if answers.settled is None:
+            tx.effects.append(Counted(owed=-1))
+    elif draft.type.value in _ASKS:
+        tx.effects.append(Counted(owed=1))
     return event
 
 
 def candidates(tx: Tx, receiver: str, topics: str | None, limit: int) -> list[Candidate]:
     """Return what a receiver may claim, in order; `topics` is a JSON list that narrows it."""
     rows = (
-        tx.all(CANDIDATES, (receiver, tx.now_ms, limit))
+        tx.all(message_sql.CANDIDATES, (receiver, tx.now_ms, limit))
         if topics is None
-        else tx.all(CANDIDATES_OF_TOPICS, (receiver, tx.now_ms, topics, limit))
+        else tx.all(message_sql.CANDIDATES_OF_TOPICS, (receiver, tx.now_ms, topics, limit))
     )
     return [Candidate(*row) for row in rows]  # type: ignore[arg-type]
 
 
 def held_by(tx: Tx, receiver: str) -> list[tuple[Candidate, str]]:
     """Return what a receiver holds and can still see, with the claim of each."""
-    rows = tx.all(HELD, (receiver, tx.now_ms))
+    rows = tx.all(message_sql.HELD, (receiver, tx.now_ms))
     return [(Candidate(*row[:-1]), str(row[-1])) for row in rows]  # type: ignore[arg-type]
 
 
@@ -235,7 +195,7 @@ def claim(tx: Tx, found: Candidate, receiver: str, claim_id: str, visibility_ms:
 
 def find_for_ack(tx: Tx, receiver: str, message_id: str) -> Acking | None:
     """Return what an ack of this id by this receiver finds; None for an unknown id."""
-    row = tx.one(FOR_ACK, (receiver, message_id))
+    row = tx.one(message_sql.FOR_ACK, (receiver, message_id))
     return None if row is None else Acking(*row)  # type: ignore[arg-type]
 
 
@@ -253,12 +213,12 @@ def ack(tx: Tx, found: Acking, receiver: str, message_id: str) -> None:
 
 def due(tx: Tx, limit: int) -> list[OpenDelivery]:
     """Return deliveries whose time is up: TTL over, or claim run out."""
-    return [OpenDelivery(*row) for row in tx.all(DUE, (tx.now_ms, limit))]  # type: ignore[arg-type]
+    return [OpenDelivery(*row) for row in tx.all(message_sql.DUE, (tx.now_ms, limit))]  # type: ignore[arg-type]
 
 
 def open_deliveries(tx: Tx, receiver: str, limit: int) -> list[OpenDelivery]:
     """Return what is queued for or claimed by a receiver."""
-    return [OpenDelivery(*row) for row in tx.all(OPEN_OF_RECEIVER, (receiver, limit))]  # type: ignore[arg-type]
+    return [OpenDelivery(*row) for row in tx.all(message_sql.OPEN_OF_RECEIVER, (receiver, limit))]  # type: ignore[arg-type]
 
 
 def give_back(tx: Tx, found: OpenDelivery) -> None:
@@ -292,6 +252,7 @@ def bury(
         Moved(found.sender, found.receiver, found.priority, found.state, DeliveryState.DEAD)
     )
     if settles:
+        tx.effects.append(Counted(owed=-1))
         tx.signals.append(Settled(found.stream))
 
 
@@ -324,9 +285,9 @@ def purge(tx: Tx, found: OpenDelivery, actor: AgentId, op: Op | None) -> None:
 
 def find_request(tx: Tx, correlation_id: str) -> Request | None:
     """Return the ask or handoff that a correlation id names; its own id is the usual one."""
-    row = tx.one(_REQUEST_BY_ID, (correlation_id,))
+    row = tx.one(message_sql.REQUEST_BY_ID, (correlation_id,))
     if row is None or row[2] not in _ASKS:
-        row = tx.one(_REQUEST_BY_CORRELATION, (correlation_id,))
+        row = tx.one(message_sql.REQUEST_BY_CORRELATION, (correlation_id,))
     return None if row is None else Request(*row)  # type: ignore[arg-type]
 
 

@@ -36,13 +36,14 @@ SQL: Final[Mapping[Change, str]] = MappingProxyType(
         ),
         Change.AGENT_PUT: (
             "INSERT INTO agents (stream, id, client, workspace, capabilities, metadata, session, "
-            "ttl_ms, pid, start_token, boot_id, host, registered_at_ms, last_seq) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ttl_ms, pid, start_token, boot_id, host, pid_namespace, registered_at_ms, last_seq) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (stream) DO UPDATE SET client = excluded.client, "
             "workspace = excluded.workspace, capabilities = excluded.capabilities, "
             "metadata = excluded.metadata, session = excluded.session, ttl_ms = excluded.ttl_ms, "
             "pid = excluded.pid, start_token = excluded.start_token, boot_id = excluded.boot_id, "
-            "host = excluded.host, ended_at_ms = NULL, retired_at_ms = NULL, "
+            "host = excluded.host, pid_namespace = excluded.pid_namespace, "
+            "ended_at_ms = NULL, retired_at_ms = NULL, "
             "last_seq = excluded.last_seq"
         ),
         Change.AGENT_END: (

@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -19,9 +17,11 @@ from tfx.errors import OperationFailed
 from tfx.hub.models import Durability
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import identify
+from tfx.hub.store import retention
 from tfx.hub.store.beats import Beats
 from tfx.hub.store.counters import Counters
 from tfx.hub.store.hub_clock import HubClock
+from tfx.hub.store.reader import Reader
 from tfx.hub.store.tally import Tally
 from tfx.hub.store.wakeups import APPENDED, Wakeups
 from tfx.hub.store.writer import Committed, Job, Writer
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tfx.core.clock import Clock
-    from tfx.core.database import Row, Value
     from tfx.hub.store.tx import Tx
 
 T = TypeVar("T")
@@ -39,24 +38,6 @@ T = TypeVar("T")
 READERS: Final = 2
 READ_AGE_CAP_S: Final = 5.0
 """A read that is older is cut off, so that it cannot pin the WAL (EV-S7)."""
-SAMPLES: Final = 4_096
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """One consistent look at the database."""
-
-    connection: database.Connection
-    now_ms: int
-
-    def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
-        """Return the first row of a query, or None."""
-        rows = self.connection.execute(sql, values).fetchall()
-        return rows[0] if rows else None
-
-    def all(self, sql: str, values: tuple[Value, ...] = ()) -> list[Row]:
-        """Return every row of a query."""
-        return self.connection.execute(sql, values).fetchall()
 
 
 class Store:
@@ -70,7 +51,7 @@ class Store:
         self.tally = Tally()
         self.beats = Beats()
         self.counters = Counters()
-        self.commit_samples: deque[tuple[int, float]] = deque(maxlen=SAMPLES)
+        self.on_commit: Callable[[float], None] | None = None
         self.died: asyncio.Event = asyncio.Event()
         self.death: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -165,6 +146,15 @@ class Store:
             raise OperationFailed("the hub's store is closed", code="closed")
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, query)
 
+    def forgetting(self, streams: tuple[int, ...]) -> Callable[[Tx], int]:
+        """Return the command that forgets streams; it saves the totals first (H-73)."""
+
+        def command(tx: Tx) -> int:
+            self.counters.save(tx.connection)
+            return retention.forget(tx, streams, self.counters.seq)
+
+        return command
+
     async def close(self) -> None:
         """Run what is queued, close the readers, truncate the WAL, close the writer (EV-D5)."""
         if self._closed:
@@ -237,9 +227,12 @@ class Store:
 
     def _committed(self, done: Committed) -> None:
         for effect in done.effects:
-            self.tally.apply(effect)
-        if done.commit_ms:
-            self.commit_samples.append((self.clock.now_ms(), done.commit_ms))
+            if isinstance(effect, Tally):
+                self.tally = effect
+            else:
+                self.tally.apply(effect)
+        if done.events and self.on_commit is not None:
+            self.on_commit(done.commit_ms)
         for future, answer in done.answers:
             if not future.done():
                 future.set_result(answer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tfx.hub.models import URGENT_PRIORITY, AgentId, MessageType, Unread
 from tfx.hub.store.events import Claimed, Dead, HumanClosed, Kind, Posted
@@ -25,6 +25,9 @@ _OPEN: Final = (
 )
 _DEAD: Final = "SELECT count(*) FROM deliveries WHERE state = 'dead'"
 _PENDING: Final = "SELECT count(*) FROM human_requests WHERE state = 'pending'"
+_OWED: Final = (
+    "SELECT count(*) FROM messages WHERE settled IS NULL AND type IN ('request', 'handoff')"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,15 @@ class Moved:
     priority: int
     before: str | None
     after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Other counts changed by so many."""
+
+    owed: int = 0
+    pending_humans: int = 0
+    dead: int = 0
 
 
 @dataclass(slots=True)
@@ -55,6 +67,7 @@ class Tally:
     claimed: int = 0
     dead: int = 0
     pending_humans: int = 0
+    owed: int = 0
 
     @classmethod
     def load(cls, connection: Connection) -> Tally:
@@ -67,6 +80,8 @@ class Tally:
             tally.dead = int(number)
         for (number,) in connection.execute(_PENDING):
             tally.pending_humans = int(number)
+        for (number,) in connection.execute(_OWED):
+            tally.owed = int(number)
         return tally
 
     def unread(self, agent: AgentId) -> Unread:
@@ -79,8 +94,13 @@ class Tally:
         inbox = self.inboxes.get(receiver)
         return 0 if inbox is None else inbox.queued + inbox.claimed
 
-    def apply(self, effect: Moved, times: int = 1) -> None:
-        """Take one change of a delivery into account."""
+    def apply(self, effect: Moved | Counted, times: int = 1) -> None:
+        """Take one change into account."""
+        if isinstance(effect, Counted):
+            self.owed += effect.owed
+            self.pending_humans += effect.pending_humans
+            self.dead += effect.dead
+            return
         if effect.before is not None:
             self._add(effect, effect.before, -times)
         if effect.after is not None:
@@ -111,6 +131,10 @@ class Tally:
             inbox.claimed += amount
         if not inbox.queued and not inbox.claimed:
             del self.inboxes[effect.receiver]
+
+
+Effect: TypeAlias = Moved | Counted | Tally
+"""What follows from a command in memory; a whole tally replaces the one there is."""
 
 
 def counted(event: Event) -> Iterator[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tfx.core.database import Connection, Row, Value
     from tfx.hub.store.events import Body, Kind
-    from tfx.hub.store.tally import Moved
+    from tfx.hub.store.tally import Effect
 
 _INSERT: Final = (
     "INSERT INTO log (seq, event_id, stream, previous, at_ms, kind, actor, op_id, op_digest, "
@@ -44,13 +44,22 @@ class Op:
 class Tx:
     """What a command may do; it lives for one command and is used in the writer thread only."""
 
-    __slots__ = ("_next_seq", "connection", "effects", "events", "now_ms", "signals")
+    __slots__ = (
+        "_next_seq",
+        "connection",
+        "effects",
+        "events",
+        "now_ms",
+        "owed_change",
+        "pending_change",
+        "signals",
+    )
 
     def __init__(self, connection: Connection, next_seq: int, now_ms: int) -> None:
         self.connection = connection
         self.now_ms = now_ms
         self.events: list[Event] = []
-        self.effects: list[Moved] = []
+        self.effects: list[Effect] = []
         self.signals: list[Hashable] = []
         self._next_seq = next_seq
 
@@ -137,7 +146,7 @@ class Tx:
             return None
         return Event(int(seq), int(stream), int(at_ms), str(kind), actor, body)  # type: ignore[arg-type]
 
-    def _append(  # noqa: PLR0917  (the columns of the log, in their order)
+    def _append(  # noqa: PLR0913, PLR0917  (the columns of the log, in their order)
         self,
         name: str,
         stream: int,

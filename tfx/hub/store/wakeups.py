@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias, TypeVar
 
 Signal: TypeAlias = Hashable
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,18 @@ DEADLINE: Final = Deadline()
 
 
 class Waiter:
-    """`async with wakeups.listen(signal) as waiter:` — subscribe first, then read, then wait."""
+    """`with wakeups.listen(signal) as waiter:` — subscribe first, then read, then wait."""
 
-    __slots__ = ("_event", "_hub", "_signals")
+    __slots__ = ("_counted", "_event", "_hub", "_signals")
 
-    def __init__(self, hub: Wakeups, signals: tuple[Signal, ...]) -> None:
+    def __init__(self, hub: Wakeups, signals: tuple[Signal, ...], *, counted: bool) -> None:
+        self._counted = counted
         self._hub = hub
         self._signals = signals
         self._event = asyncio.Event()
 
     def __enter__(self) -> Self:
+        self._hub.open_waits += self._counted
         for signal in self._signals:
             self._hub.add(signal, self._event)
         return self
@@ -63,6 +66,7 @@ class Waiter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._hub.open_waits -= self._counted
         for signal in self._signals:
             self._hub.discard(signal, self._event)
 
@@ -88,10 +92,11 @@ class Wakeups:
     def __init__(self) -> None:
         self._waiting: dict[Signal, set[asyncio.Event]] = {}
         self.draining = False
+        self.open_waits = 0
 
-    def listen(self, *signals: Signal) -> Waiter:
-        """Return a waiter that is woken by any of the signals."""
-        return Waiter(self, signals)
+    def listen(self, *signals: Signal, counted: bool = True) -> Waiter:
+        """Return a waiter that is woken by any of the signals; the hub's own are not counted."""
+        return Waiter(self, signals, counted=counted)
 
     def fire(self, signals: Iterable[Signal]) -> None:
         """Wake whoever listens to one of the signals."""
@@ -106,14 +111,9 @@ class Wakeups:
             for event in events:
                 event.set()
 
-    def waiting(self, kind: type[Signal]) -> list[Signal]:
+    def waiting(self, kind: type[T]) -> list[T]:
         """Return the signals of a kind that somebody waits for."""
         return [signal for signal in self._waiting if isinstance(signal, kind)]
-
-    @property
-    def open_waits(self) -> int:
-        """How many waits are open."""
-        return len({id(event) for events in self._waiting.values() for event in events})
 
     def add(self, signal: Signal, event: asyncio.Event) -> None:
         """Register a waiter's event."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tfx.hub.models import Durability
     from tfx.hub.store.events import Event
     from tfx.hub.store.hub_clock import HubClock
-    from tfx.hub.store.tally import Moved
+    from tfx.hub.store.tally import Effect
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Committed:
 
     answers: list[tuple[asyncio.Future[object], object]] = field(default_factory=list)
     refusals: list[tuple[asyncio.Future[object], BaseException]] = field(default_factory=list)
-    effects: list[Moved] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     signals: set[Hashable] = field(default_factory=set)
     commit_ms: float = 0.0

@@ -34,6 +34,7 @@ class ProcessFacts(Request, frozen=True, kw_only=True):
     start_token: Annotated[str, Meta(min_length=1, max_length=64)]
     boot_id: Annotated[str, Meta(min_length=1, max_length=64)]
     host: Annotated[str, Meta(min_length=1, max_length=255)]
+    pid_namespace: Annotated[str, Meta(max_length=64)] = ""
 
 
 class RegisterRequest(Mutation, frozen=True, kw_only=True):

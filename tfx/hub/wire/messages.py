@@ -14,6 +14,7 @@ from tfx.hub.models import (
     AgentId,
     AskState,
     CorrelationId,
+    HandoffState,
     MessageId,
     MessageType,
     NotAckedReason,
@@ -132,7 +133,7 @@ class HandoffResult(Response, frozen=True, kw_only=True):
     handoff_message_id: MessageId
     correlation_id: CorrelationId
     trace_id: TraceId
-    state: AskState
+    state: HandoffState
     assigned_to: AgentId
 
 
