@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvloop
 
-from tests.benchmarks.load import TEXT
+from tests.benchmarks.load import LANE, TEXT
 from tfx.core.clock import SystemClock
 from tfx.hub import server
 from tfx.hub.daemon import ports
@@ -55,13 +55,15 @@ async def publish_bare(callers: int, operations: int) -> dict[str, object]:
 
         async def caller(number: int) -> None:
             nonlocal left
-            name = f"sink-{number}"
-            await register(Caller(), msgspec.convert(_agent(name), RegisterRequest))
-            fields = {"from": "operator", "to": name, "topic": "load", "payload": payload}
-            request = msgspec.convert(fields, PublishRequest)
+            turn = 0
             while left > 0:
-                left -= 1
-                await send(Caller(), request)
+                name, turn = f"sink-{number}-{turn}", turn + 1
+                await register(Caller(), msgspec.convert(_agent(name), RegisterRequest))
+                fields = {"from": "operator", "to": name, "topic": "load", "payload": payload}
+                request = msgspec.convert(fields, PublishRequest)
+                for _ in range(min(LANE, left)):
+                    left -= 1
+                    await send(Caller(), request)
 
         wall, cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(caller(number) for number in range(callers)))

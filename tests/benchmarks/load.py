@@ -7,7 +7,9 @@ that the same bytes go out however many connections there are.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import re
 import selectors
 import socket
@@ -19,6 +21,7 @@ from dataclasses import dataclass, field
 Script = Generator[bytes, bytes, None]
 
 TEXT = "The quick brown fox jumps over the lazy dog. " * 9  # about 400 bytes
+LANE = 900
 _ID = re.compile(rb'"(?:message_id|id)":"([^"]+)"')
 _CORRELATION = re.compile(rb'"correlation_id":"([^"]+)"')
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
@@ -67,19 +70,16 @@ def register(wire: Wire, name: str) -> bytes:
 
 
 def publish(wire: Wire, measured: Measured, number: int) -> Script:
-    """Publish to an inbox that nobody reads."""
-    fields = {
-        "from": "operator",
-        "to": f"sink-{number}",
-        "topic": "load",
-        "payload": {"text": TEXT},
-    }
-    yield register(wire, f"sink-{number}")
-    request = wire.post("/v1/publish", fields)
-    while True:
-        since = time.perf_counter()
-        yield request
-        measured.done(since)
+    """Publish to inboxes that nobody reads, a new one before a lane is full."""
+    for turn in itertools.count():
+        sink = f"sink-{os.getpid()}-{number}-{turn}"
+        yield register(wire, sink)
+        fields = {"from": "operator", "to": sink, "topic": "load", "payload": {"text": TEXT}}
+        request = wire.post("/v1/publish", fields)
+        for _ in range(LANE):
+            since = time.perf_counter()
+            yield request
+            measured.done(since)
 
 
 def empty(wire: Wire, measured: Measured, number: int) -> Script:

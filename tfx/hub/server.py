@@ -65,6 +65,10 @@ class Core(Protocol):
         """Return why the hub must not exit for idleness, or None (H-20)."""
         ...
 
+    def refused(self, code: str) -> None:
+        """Count a refusal by its code (H-76)."""
+        ...
+
     def metrics(self) -> str:
         """Return the Prometheus text of store and services (H-76)."""
         ...
@@ -98,7 +102,7 @@ class Hub:
         )
         hot = posts(handlers) | bridge(handlers)
         self._serving = Serving(
-            Application(self._doors, hot, rest, self.traffic, clock.monotonic_ms)
+            Application(self._doors, hot, rest, self.traffic, clock.monotonic_ms, core.refused)
         )
 
     async def start(self, listener: socket.socket) -> None:
@@ -148,7 +152,6 @@ class Hub:
         traffic = self.traffic
         own = (
             ("tfx_http_requests_total", "counter", traffic.requests),
-            ("tfx_http_refused_total", "counter", traffic.refused),
             ("tfx_http_errors_total", "counter", traffic.errors),
             ("tfx_http_open_calls", "gauge", traffic.open_calls),
             ("tfx_http_open_streams", "gauge", traffic.open_streams),

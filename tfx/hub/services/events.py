@@ -128,7 +128,7 @@ def _event(row: Row) -> EventView:
         stream=stream,
         actor=AgentId(str(actor)),
         body=msgspec.Raw(str(body).encode()),
-        payload=msgspec.Raw(payload) if shown and isinstance(payload, bytes) else None,
+        payload=msgspec.Raw(payload if shown and isinstance(payload, bytes) else b"null"),
     )
 
 

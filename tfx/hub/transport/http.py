@@ -35,7 +35,6 @@ class Traffic:
     """What the transport counts for metrics, idle exit and drain."""
 
     requests: int = 0
-    refused: int = 0
     errors: int = 0
     open_calls: int = 0
     open_streams: int = 0
@@ -50,14 +49,17 @@ class Application:
         doors: Doors,
         hot: Mapping[str, Post],
         rest: Asgi,
+        *,
         traffic: Traffic,
         now_ms: Callable[[], int],
+        refused: Callable[[str], None],
     ) -> None:
         self._doors = doors
         self._hot = dict(hot)
         self._rest = rest
         self._traffic = traffic
         self._now_ms = now_ms
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; a handler's fault is logged with an id and ends nothing (H-19)."""
@@ -70,7 +72,7 @@ class Application:
         try:
             await self._serve(scope, receive, send)
         except TfxError as error:
-            traffic.refused += 1
+            self._refused(error.reason)
             await refuse(send, error)
         except ClientGoneError:
             pass
