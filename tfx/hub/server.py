@@ -102,7 +102,14 @@ class Hub:
         )
         hot = posts(handlers) | bridge(handlers)
         self._serving = Serving(
-            Application(self._doors, hot, rest, self.traffic, clock.monotonic_ms, core.refused)
+            Application(
+                self._doors,
+                hot,
+                rest,
+                traffic=self.traffic,
+                now_ms=clock.monotonic_ms,
+                refused=core.refused,
+            )
         )
 
     async def start(self, listener: socket.socket) -> None:
