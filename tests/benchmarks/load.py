@@ -140,17 +140,16 @@ def asking(wire: Wire, measured: Measured, number: int) -> Script:
         yield from _answering(wire, measured, pair)
     yield register(wire, f"asker-{pair}")
     yield register(wire, f"oracle-{pair}")
-    request = wire.post(
-        "/v1/ask",
-        {
-            "from": f"asker-{pair}",
-            "to": f"oracle-{pair}",
-            "topic": "load",
-            "question": "how much?",
-            "await_response_ms": 10_000,
-        },
-    )
-    while True:
+    fields: dict[str, object] = {
+        "from": f"asker-{pair}",
+        "to": f"oracle-{pair}",
+        "topic": "load",
+        "question": "how much?",
+        "await_response_ms": 10_000,
+    }
+    for turn in itertools.count():
+        # with its key an ask acks the answer that it returns
+        request = wire.post("/v1/ask", {**fields, "op_id": f"{os.getpid()}-{turn}"})
         since = time.perf_counter()
         answer = yield request
         measured.done(since)
