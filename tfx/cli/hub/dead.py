@@ -96,7 +96,7 @@ def purge(
         from tfx.errors import InvalidRequest
         from tfx.hub.wire.views import DeadPurgeResult
 
-        fields = {
+        fields: dict[str, str | int | None] = {
             "message_id": message_id,
             "agent_id": agent,
             "reason": reason,
@@ -104,6 +104,8 @@ def purge(
         }
         if not everything and all(value is None for value in fields.values()):
             raise InvalidRequest("name a message, a filter or --all", code="usage")
+        if everything and fields["older_than_ms"] is None:
+            fields["older_than_ms"] = 0  # all of them, said as a filter
         return call(paths, "dead_purge", fields, DeadPurgeResult)
 
     def render(screen: Screen, data: Answered[DeadPurgeResult]) -> None:

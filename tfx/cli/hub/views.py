@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _PAYLOAD_SHOWN = 400
 _MS_PER_S = 1000
+_WHOLE = 1000
 _STEPS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _QUEUES = {
     "open_waits": "open waits",
@@ -91,7 +92,7 @@ def show_agents(screen: Screen, data: AgentsResult) -> None:
             str(agent.awaits),
             ", ".join(agent.topics),
         )
-    screen.console().print(table)
+    _print_table(screen, table)
     if data.next_after:
         screen.note(f"there are more: tfx hub agents --after {data.next_after}")
 
@@ -145,7 +146,7 @@ def show_dead(screen: Screen, data: DeadLettersResult) -> None:
             str(dead.attempts),
             dead.replayed_as or "",
         )
-    screen.console().print(table)
+    _print_table(screen, table)
     if data.next_after is not None:
         screen.note(f"there are more: tfx hub dead list --after {data.next_after}")
 
@@ -212,6 +213,14 @@ def _show_message(screen: Screen, message: Message) -> None:
 
 def _schema(schema: Mapping[str, JsonValue] | None) -> str | None:
     return f"{schema['version']} ({str(schema['hash'])[:12]})" if schema else None
+
+
+def _print_table(screen: Screen, table: Table) -> None:
+    """Print in the width of the terminal, or whole where there is none."""
+    console = screen.console()
+    if not console.is_terminal:
+        console.width = _WHOLE
+    console.print(table)
 
 
 def _table(*columns: str) -> Table:

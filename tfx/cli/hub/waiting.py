@@ -29,24 +29,23 @@ def wait_for_mail(
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     away_since: float | None = None
-    first = True
-    while True:
+    found = _once(paths, agent, 0)  # a hub that is not there now is not waited for
+    while not found.total:
         try:
             found = _once(paths, agent, _left_ms(deadline))
         except AgentUnavailable:
             now = time.monotonic()
             away_since = away_since or now
             over = deadline is not None and now >= deadline
-            if first or over or now - away_since > _AWAY_S:
+            if over or now - away_since > _AWAY_S:
                 raise
             time.sleep(_PAUSE_S)
             continue
-        first, away_since = False, None
-        if found.total:
-            return Result(Answered(found))
-        if deadline is not None and time.monotonic() >= deadline:
+        away_since = None
+        if not found.total and deadline is not None and time.monotonic() >= deadline:
             late = OperationFailed(f"no mail for {agent} within {timeout_s:g} s", code="no-mail")
             return Result(Answered(found), Status.FAILED, (Problem.of(late),))
+    return Result(Answered(found))
 
 
 def _once(paths: Paths, agent: str, wait_ms: int) -> WaitResult:
