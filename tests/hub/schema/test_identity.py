@@ -148,7 +148,8 @@ def test_u_27_page_size_and_user_version_do_not_count(pragma: str) -> None:
 
 
 def test_u_29_tokens_keep_strings_and_drop_the_rest_of_the_form() -> None:
-    assert tokens_of("CREATE TABLE IF NOT EXISTS \"Foo\" (a TEXT DEFAULT 'It''s', \"select\" INT);") == (
+    text = "CREATE TABLE IF NOT EXISTS \"Foo\" (a TEXT DEFAULT 'It''s', \"select\" INT);"
+    assert tokens_of(text) == (
         "create", "table", "foo", "(", "a", "text", "default", "'It''s'", ",", '"select"', "int",
         ")",
     )  # fmt: skip

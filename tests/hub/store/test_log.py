@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from tfx.hub.schema import registry
 from tfx.hub.store.events import Acked, Kind, event_id
 from tfx.hub.store.tx import Tx
 from tfx.hub.wire import agents
+from tfx.hub.wire.admin import RebuildRequest
 from tfx.hub.wire.views import DeadPurgeRequest, EventsRequest
 
 
@@ -75,15 +77,21 @@ def test_ev_l1_no_operation_edits_what_stands_in_the_log(play: Play) -> None:
         "DELETE FROM messages",
         "DELETE FROM deliveries",
         "DELETE FROM stamp",
-        "UPDATE deliveries SET state = 'queued', closed_seq = NULL, due_at_ms = 1 "
-        "WHERE state = 'acked'",
+        (
+            "UPDATE deliveries SET state = 'queued', closed_seq = NULL, due_at_ms = 1 "
+            "WHERE state = 'acked'"
+        ),
         "UPDATE deliveries SET attempts = 0 WHERE attempts > 0",
         "UPDATE messages SET answer = 'other' WHERE answer IS NOT NULL",
-        "INSERT INTO log (seq, event_id, stream, previous, at_ms, kind, actor, body) "
-        "SELECT 1000, event_id, stream, 999, at_ms, 'delivery_acked', actor, body "
-        "FROM log WHERE seq = 2",
-        "INSERT INTO messages SELECT 500, '' , type, sender, recipient, topic, priority, "
-        "posted_at_ms, expires_at_ms, NULL, NULL, NULL, NULL, NULL, 500 FROM messages LIMIT 1",
+        (
+            "INSERT INTO log (seq, event_id, stream, previous, at_ms, kind, actor, body) "
+            "SELECT 1000, event_id, stream, 999, at_ms, 'delivery_acked', actor, body "
+            "FROM log WHERE seq = 2"
+        ),
+        (
+            "INSERT INTO messages SELECT 500, '' , type, sender, recipient, topic, priority, "
+            "posted_at_ms, expires_at_ms, NULL, NULL, NULL, NULL, NULL, 500 FROM messages LIMIT 1"
+        ),
     ],
 )
 def test_ev_l1_triggers_and_checks_forbid_what_must_never_happen(
@@ -235,8 +243,6 @@ def test_ev_l8_two_sends_without_a_key_are_two_messages(play: Play) -> None:
 
 
 def test_ev_l7_k_24_a_result_survives_a_restart_and_a_rebuild(tmp_path: Path) -> None:
-    from tfx.hub.wire.admin import RebuildRequest
-
     path = tmp_path / "hub.db"
 
     async def first(bed: Bed) -> str:
@@ -319,7 +325,7 @@ def test_ev_p3_no_row_names_a_seq_that_the_log_does_not_have(play: Play) -> None
         await bed.poll("bob", auto_ack=True)
         highest = last(bed)
         for table in registry.PROJECTIONS:
-            for (seq,) in bed.rows(f"SELECT last_seq FROM {table}"):
+            for (seq,) in bed.rows(f"SELECT last_seq FROM {table}"):  # noqa: S608
                 assert isinstance(seq, int)
                 assert 0 < seq <= highest
 
@@ -367,9 +373,11 @@ def test_ev_s2_one_store_runs_commands_in_the_order_they_came(tmp_path: Path) ->
     async def story() -> list[int]:
         core = open_core(tmp_path / "hub.db", clock)
         order: list[int] = []
-        await asyncio.gather(
-            *(core.store.write(lambda _tx, n=number: order.append(n)) for number in range(300))
-        )
+
+        def command(number: int) -> Callable[[Tx], None]:
+            return lambda _tx: order.append(number)
+
+        await asyncio.gather(*(core.store.write(command(number)) for number in range(300)))
         await core.store.close()
         return order
 

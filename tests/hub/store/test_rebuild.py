@@ -88,7 +88,7 @@ class HubMachine(RuleBasedStateMachine):
         ttl_ms=st.sampled_from([1_000, 300_000, 86_400_000]),
     )  # fmt: skip
     def publish(
-        self, sender: str, to: str, key: str | None, deferred: bool, priority: int, ttl_ms: int
+        self, *, sender: str, to: str, key: str | None, deferred: bool, priority: int, ttl_ms: int
     ) -> None:
         sent = self.do(
             self.bed.publish(
@@ -99,7 +99,7 @@ class HubMachine(RuleBasedStateMachine):
             self.known.append(sent.message_id)
 
     @rule(sender=NAMES, topic=TOPICS, deferred=st.booleans())
-    def fan_out(self, sender: str, topic: str, deferred: bool) -> None:
+    def fan_out(self, *, sender: str, topic: str, deferred: bool) -> None:
         sent = self.do(self.bed.publish(sender, f"topic:{topic}", deferred=deferred))
         if sent is not None:
             self.known.append(sent.message_id)
@@ -120,7 +120,7 @@ class HubMachine(RuleBasedStateMachine):
             self.asked.append((sender, to, sent.correlation_id))
 
     @rule(choice=st.integers(0, 1_000), accepted=st.booleans(), forged=st.booleans())
-    def answer(self, choice: int, accepted: bool, forged: bool) -> None:
+    def answer(self, *, choice: int, accepted: bool, forged: bool) -> None:
         if self.asked:
             sender, to, correlation = self.asked[choice % len(self.asked)]
             who = "eve" if forged else to
@@ -128,7 +128,7 @@ class HubMachine(RuleBasedStateMachine):
             self.do(self.bed.answer(who, sender, correlation, payload))
 
     @rule(name=NAMES, most=st.integers(1, 3), auto_ack=st.booleans(), key=KEYS)
-    def poll(self, name: str, most: int, auto_ack: bool, key: str | None) -> None:
+    def poll(self, *, name: str, most: int, auto_ack: bool, key: str | None) -> None:
         self.do(self.bed.poll(name, most=most, auto_ack=auto_ack, op_id=key))
 
     @rule(name=NAMES, choice=st.integers(0, 1_000))
@@ -185,7 +185,7 @@ class HubMachine(RuleBasedStateMachine):
         self.do(self.bed.core.upkeep.rebuild(OPERATOR_CALLER, admin.RebuildRequest()))
 
     @rule(ordered=st.booleans())
-    def restart(self, ordered: bool) -> None:
+    def restart(self, *, ordered: bool) -> None:
         async def stop() -> None:
             if ordered:
                 await self.bed.core.upkeep.end()
