@@ -24,7 +24,7 @@ APPLICATION_ID: Final = 0x74667868
 HASHES: Final[Mapping[int, str]] = MappingProxyType(
     {
         1: "40f251b6a1088f7f193b6e1adf1d2a1fcf5d46ef273b6660a1af70dd651a0915",
-        2: "0195d33f1f9f2a7165d900f13b02293d9291905632cd58254c293be9dd7edb9d",
+        2: "409676107ae87e14753f6fdd1777e133b210664dafd083753598e4e6ad1a2a6a",
     }
 )
 """Every known version and the hash of its text, pinned (U-31, U-36)."""

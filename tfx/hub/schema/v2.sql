@@ -213,8 +213,8 @@ CREATE TABLE human_requests (
   CHECK ((state = 'pending') = (closed_at_ms IS NULL))
 ) STRICT;
 
-CREATE INDEX human_requests_deadline ON human_requests (deadline_ms) WHERE state = 'pending';
-CREATE INDEX human_requests_requester ON human_requests (requester, stream);
+CREATE INDEX human_requests_deadline ON human_requests (deadline_ms) WHERE closed_seq IS NULL;
+CREATE INDEX human_requests_pending ON human_requests (state) WHERE state = 'pending';
 CREATE INDEX human_requests_trace ON human_requests (trace_id);
 CREATE INDEX human_requests_closed ON human_requests (closed_at_ms) WHERE closed_at_ms IS NOT NULL;
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
 
-_CURSOR = re.compile(r"(\d{1,18})-([0-9a-f]{32})\Z")
+_CURSOR = re.compile(r"(\d{1,18})-([0-9a-f]{32})(?:-(\d{1,18}))?\Z")
+_NOTHING = (0, bytes(16))
 _HIDDEN_KINDS = frozenset({"human_request_answered"})
 _HIDDEN_TYPES = frozenset({MessageType.HUMAN_RESPONSE.value})
 
@@ -53,12 +54,14 @@ class Events:
 
 
 def _events(request: EventsRequest, reader: Reader) -> EventsResult:
-    after = _start(reader, request)
+    row = reader.one(views.FORGOTTEN)
+    forgotten = int(row[0] or 0) if row is not None else 0
+    after = _start(reader, request, forgotten)
     shown: list[EventView] = []
     room = request.max_bytes - 256
     more = False
     for row in reader.all(views.EVENTS, (after[0], request.limit + 1)):
-        event = _event(row)
+        event = _event(row, forgotten)
         size = len(msgspec.json.encode(event)) + 1
         if len(shown) == request.limit or (shown and size > room):
             more = True
@@ -67,42 +70,44 @@ def _events(request: EventsRequest, reader: Reader) -> EventsResult:
             event = msgspec.structs.replace(event, payload=None)
         room -= size
         shown.append(event)
-    last = shown[-1].cursor if shown else Cursor(views.cursor(*after))
-    return EventsResult(events=tuple(shown), next_cursor=last, more=more)
+    here = shown[-1].cursor if shown else Cursor(views.cursor(*after, forgotten))
+    return EventsResult(events=tuple(shown), next_cursor=here, more=more)
 
 
-def _start(reader: Reader, request: EventsRequest) -> tuple[int, bytes]:
+def _start(reader: Reader, request: EventsRequest, forgotten: int) -> tuple[int, bytes]:
     """Return the seq and id to read after, or refuse the cursor."""
-    nothing = (0, bytes(16))
-    last = _place(reader.one(views.LAST_EVENT)) or nothing
+    last = _place(reader.one(views.LAST_EVENT)) or _NOTHING
     if request.tail:
         return last
     if request.after is None:
-        return nothing
+        return _NOTHING
     match = _CURSOR.match(request.after)
     if match is None:
         raise InvalidRequest(
             "after is not a cursor of this hub", code="bad-cursor", details={"field": "after"}
         )
-    seq, wanted = int(match[1]), bytes.fromhex(match[2])
-    if seq == 0:
-        return nothing
+    seq, wanted, known = int(match[1]), bytes.fromhex(match[2]), int(match[3] or 0)
     found = reader.one(views.EVENT_ID, (seq,))
-    if seq > last[0] or (found is not None and found[0] != wanted):
+    if seq > max(last[0], forgotten) or (found is not None and found[0] != wanted):
         raise StateConflict(
             "the log does not have what the cursor saw; read it again from a cursor that it has",
             code="cursor-ahead",
-            details={"cursor": request.after, "last": views.cursor(*last)},
+            details={"cursor": request.after, "last": views.cursor(*last, forgotten)},
         )
-    row = reader.one(views.FORGOTTEN)
-    if row is not None and seq < int(row[0] or 0):
-        oldest = _place(reader.one(views.FIRST_EVENT)) or nothing
+    if max(seq, known) < forgotten:
         raise StateConflict(
-            "events after the cursor are forgotten; start again at the oldest one",
+            "events after the cursor are forgotten; read what is left from the oldest one",
             code="cursor-expired",
-            details={"cursor": request.after, "oldest": views.cursor(*oldest)},
+            hint="read without a cursor",
+            details={"cursor": request.after, "oldest": _oldest(reader, forgotten)},
         )
     return seq, wanted
+
+
+def _oldest(reader: Reader, forgotten: int) -> str:
+    """Return the cursor of the oldest event that is left."""
+    first = _place(reader.one(views.FIRST_EVENT)) or _NOTHING
+    return views.cursor(*first, forgotten)
 
 
 def _place(row: Row | None) -> tuple[int, bytes] | None:
@@ -111,7 +116,7 @@ def _place(row: Row | None) -> tuple[int, bytes] | None:
     return row[0], row[1]
 
 
-def _event(row: Row) -> EventView:
+def _event(row: Row, forgotten: int) -> EventView:
     seq, event_id, at_ms, kind, stream, actor, body, payload = row
     if not (isinstance(seq, int) and isinstance(at_ms, int) and isinstance(stream, int)):
         raise TypeError("the log has a row that is none")
@@ -121,7 +126,9 @@ def _event(row: Row) -> EventView:
     )
     shown = isinstance(payload, bytes) and not hidden and _is_json(payload)
     return EventView(
-        cursor=Cursor(views.cursor(seq, event_id if isinstance(event_id, bytes) else b"")),
+        cursor=Cursor(
+            views.cursor(seq, event_id if isinstance(event_id, bytes) else b"", forgotten)
+        ),
         seq=seq,
         at_ms=at_ms,
         kind=str(kind),

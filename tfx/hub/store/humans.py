@@ -40,9 +40,9 @@ BY_ID: Final = _COLUMNS + "WHERE h.id = ?"
 PENDING: Final = _COLUMNS + "WHERE h.state = 'pending' AND h.stream > ? ORDER BY h.stream LIMIT ?"
 ALL: Final = _COLUMNS + "WHERE h.stream > ? ORDER BY h.stream LIMIT ?"
 DUE: Final = (
-    _COLUMNS + "WHERE h.state = 'pending' AND h.deadline_ms <= ? ORDER BY h.deadline_ms LIMIT ?"
+    _COLUMNS + "WHERE h.closed_seq IS NULL AND h.deadline_ms <= ? ORDER BY h.deadline_ms LIMIT ?"
 )
-NEXT_DEADLINE: Final = "SELECT min(deadline_ms) FROM human_requests WHERE state = 'pending'"
+NEXT_DEADLINE: Final = "SELECT min(deadline_ms) FROM human_requests WHERE closed_seq IS NULL"
 
 RESPONSE_TOPIC: Final = "human.response"
 RESPONSE_PRIORITY: Final = 7

@@ -156,9 +156,14 @@ def dead_of_message(source: Tx | Reader, message_id: str) -> list[DeadRow]:
     return [DeadRow(*row) for row in source.all(DEAD_OF_MESSAGE, (message_id,))]  # type: ignore[arg-type]
 
 
-def cursor(seq: int, event_id: bytes) -> str:
-    """Return the cursor that stands behind an event (EV-D6)."""
-    return f"{seq}-{event_id.hex()}"
+def cursor(seq: int, event_id: bytes, forgotten: int) -> str:
+    """Return the cursor that stands behind an event (EV-D6).
+
+    While it lies below what is forgotten it says how far forgetting had come when it was given:
+    a reader that pages through what is left goes on, one that comes back later is told (H-73).
+    """
+    plain = f"{seq}-{event_id.hex()}"
+    return plain if seq >= forgotten else f"{plain}-{forgotten}"
 
 
 def next_deadline(reader: Reader) -> int | None:
