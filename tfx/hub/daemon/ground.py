@@ -17,6 +17,8 @@ _NETWORK = frozenset(
     | {"lustre", "gfs", "gfs2", "ocfs2", "beegfs", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"}
 )
 
+_LITTLE_BYTES = 65_536
+
 
 def prepare(hub: HubFiles) -> None:
     """Make the directories and refuse what would lose data later.
@@ -51,6 +53,24 @@ def unusable(path: Path, error: OSError) -> OperationFailed:
         code=code,
         hint=f"ls -ld {path}" if code == "io" else f"df -h {path}",
         details={"path": str(where)},
+    )
+
+
+def blamed(error: OperationFailed, directory: Path) -> OperationFailed:
+    """Return `disk-full` for an I/O error on a full disk: SQLite cannot tell when it maps memory.
+
+    Called while what the start has written is still there.
+    """
+    if error.reason != "io":
+        return error
+    space = os.statvfs(directory)
+    if space.f_bavail * space.f_frsize >= _LITTLE_BYTES:
+        return error
+    return OperationFailed(
+        f"the disk is full: {error.message}",
+        code="disk-full",
+        hint=f"df -h {directory}",
+        details=error.details,
     )
 
 

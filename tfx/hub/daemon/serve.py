@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tfx.core import locks
 from tfx.core.paths import Paths
-from tfx.errors import LockHeld
+from tfx.errors import LockHeld, OperationFailed
 from tfx.hub import settings as hub_settings
 from tfx.hub import state as state_file
 from tfx.hub.daemon import ground, notify, ports
@@ -49,6 +49,12 @@ def _run(run: Run, voice: Voice) -> None:
     try:
         voice.log(run.files.log)
         live.run(run, undo, voice.ready)
+    except OperationFailed as error:
+        told = ground.blamed(error, run.files.database.parent)
+        undo.take_back()
+        if told is error:
+            raise
+        raise told from error
     except OSError as error:
         undo.take_back()
         raise ground.unusable(run.files.directory, error) from error
