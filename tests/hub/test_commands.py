@@ -12,6 +12,7 @@ import pytest
 
 from tests.hub.running import RunningHub
 from tests.support import Ran, bare_env, tfx
+from tfx.core import locks
 from tfx.hub.operations import OPERATIONS
 
 # what the command line offers under another name, or does not offer by design
@@ -79,8 +80,6 @@ def test_h_6_every_operation_has_its_command_or_a_reason(home: Path) -> None:
         ("dead", "purge", "m"),
         ("trace", "t"),
         ("events",),
-        ("rebuild",),
-        ("rebuild", "--check"),
         ("prune",),
     ],
 )
@@ -275,3 +274,22 @@ def test_h_76_refusals_are_counted_by_code(hub: RunningHub) -> None:
         assert hub.post("/v1/publish", b'{"from":1}').status == 400
     assert hub.get("/health").status == 200
     assert 'invalid-request"' in hub.get("/metrics").body.decode()
+
+
+def test_k_22_rebuild_works_under_the_lock_while_no_hub_runs(hub: RunningHub) -> None:
+    hub.register("agent-1")
+    hub.end()
+    assert _run(hub, "rebuild", "--json").data["events"] >= 2
+    assert _run(hub, "rebuild", "--check", "--json").data["equal"] is True
+    lock = locks.try_lock(hub.files.lock, "upgrade")
+    assert lock is not None
+    with lock:
+        assert _run(hub, "rebuild", "--json").code in {4, 5}
+    again = hub.again()
+    assert again.call("agents")["agents"][0]["agent_id"] == "agent-1"
+
+
+def test_k_22_rebuild_without_a_database_says_so(home: Path) -> None:
+    ran = tfx(home, "hub", "rebuild", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "no-database")
+    assert list(home.iterdir()) == []

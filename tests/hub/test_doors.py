@@ -239,6 +239,16 @@ def test_ev_j1_to_j4_what_readers_would_disagree_on_is_refused(
     assert (reply.status, reply.code) == (400, "bad-json")
 
 
+@pytest.mark.timeout(60)
+def test_ev_j1_a_megabyte_of_keys_with_one_twice_does_not_hold_the_hub(
+    shared_hub: RunningHub,
+) -> None:
+    keys = ",".join(f'"{number:x}":0' for number in range(100_000))
+    body = f'{{"payload":{{{keys},"1869f":1}}}}'.encode()
+    assert len(body) < MAX_BODY_BYTES
+    assert shared_hub.post("/v1/publish", body).status == 400
+
+
 def test_h_77_a_page_of_a_foreign_origin_stores_nothing(hub: RunningHub) -> None:
     before = hub.call("events")["next_cursor"]
     body = json.dumps(

@@ -423,3 +423,14 @@ def mounted(options: str, where: Path, *command: str) -> tuple[str, ...]:
         pytest.skip("a mount namespace needs root and unshare")
     mount = f'mount -t tmpfs {options} none "$0" && exec "$@"'
     return ("unshare", "--mount", "/bin/sh", "-c", mount, str(where), *command)
+
+
+def test_k_34_a_triflux_database_that_is_seen_is_mentioned_with_the_command(
+    home: Path, env: dict[str, str]
+) -> None:
+    seen = home / ".claude/cache/tfx-hub/state.db"
+    seen.parent.mkdir(parents=True)
+    seen.write_bytes(b"whatever it holds")
+    ran = _hub(home, env, "start", "--port", "0")
+    assert "tfx upgrade --adopt auto" in ran.err
+    assert seen.read_bytes() == b"whatever it holds"

@@ -20,12 +20,13 @@ from tfx.result import Problem, Result, Status
 
 if TYPE_CHECKING:
     from tfx.core.paths import Paths
-    from tfx.hub.wire.admin import RebuildCheckResult
+    from tfx.hub.wire.admin import RebuildCheckResult, RebuildResult
     from tfx.hub.wire.messages import AckResult
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 STDIN = "-"
+_FOLD_MS = 600_000  # a large log takes its time
 
 
 class Answered(Mapping[str, JsonValue], Generic[T]):
@@ -113,7 +114,36 @@ def not_acked(result: Result[Answered[AckResult]]) -> Result[Answered[AckResult]
     return Result(result.data, Status.FAILED, problems)
 
 
-def unequal(result: Result[Answered[RebuildCheckResult]]) -> Result[Answered[RebuildCheckResult]]:
+def rebuilt(paths: Paths) -> Result[Answered[RebuildResult]]:
+    """Fold again: an operation of a running hub, else a worker under its lock (K-22)."""
+    from tfx.hub.daemon import offline
+    from tfx.hub.wire.admin import RebuildResult
+
+    if _is_held(paths):
+        return call(paths, "rebuild", {}, RebuildResult, wait_ms=_FOLD_MS)
+    return Result(Answered(offline.rebuild(paths)))
+
+
+def compared(paths: Paths) -> Result[Answered[RebuildCheckResult]]:
+    """Compare with a fold of the log, by the hub or beside it as `rebuilt` does."""
+    from tfx.hub.daemon import offline
+    from tfx.hub.wire.admin import RebuildCheckResult
+
+    if _is_held(paths):
+        found = call(paths, "rebuild_check", {}, RebuildCheckResult, wait_ms=_FOLD_MS)
+    else:
+        found = Result(Answered(offline.check(paths)))
+    return _unequal(found)
+
+
+def _is_held(paths: Paths) -> bool:
+    from tfx.core import locks
+    from tfx.hub.places import HubFiles
+
+    return locks.is_held(HubFiles.of(paths).lock) or bool(paths.env.get("TFX_HUB_URL"))
+
+
+def _unequal(result: Result[Answered[RebuildCheckResult]]) -> Result[Answered[RebuildCheckResult]]:
     """Return the comparison as failed when the projections are not what the log says."""
     if result.data.struct.equal:
         return result

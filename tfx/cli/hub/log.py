@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tfx.hub.wire.views import EventsResult, TraceResult
     from tfx.result import Result
 
-_FOLD_MS = 600_000  # a large log takes its time
-
 AfterOption = Annotated[
     str | None, typer.Option("--after", metavar="CURSOR", help="Continue behind this event.")
 ]
@@ -103,11 +101,10 @@ def rebuild(
         _check_rebuild(ctx)
 
     def feature(screen: Screen, paths: Paths) -> Result[Answered[RebuildResult]]:
-        from tfx.cli.hub.calls import call
-        from tfx.hub.wire.admin import RebuildResult
+        from tfx.cli.hub.calls import rebuilt
 
         screen.progress("folding the log")
-        return call(paths, "rebuild", {}, RebuildResult, wait_ms=_FOLD_MS)
+        return rebuilt(paths)
 
     def render(screen: Screen, data: Answered[RebuildResult]) -> None:
         done = data.struct
@@ -118,11 +115,10 @@ def rebuild(
 
 def _check_rebuild(ctx: typer.Context) -> None:
     def feature(screen: Screen, paths: Paths) -> Result[Answered[RebuildCheckResult]]:
-        from tfx.cli.hub.calls import call, unequal
-        from tfx.hub.wire.admin import RebuildCheckResult
+        from tfx.cli.hub.calls import compared
 
         screen.progress("folding the log beside the projections")
-        return unequal(call(paths, "rebuild_check", {}, RebuildCheckResult, wait_ms=_FOLD_MS))
+        return compared(paths)
 
     def render(screen: Screen, data: Answered[RebuildCheckResult]) -> None:
         if data.struct.equal:
