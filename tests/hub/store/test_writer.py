@@ -216,6 +216,10 @@ def test_h_19_a_dead_writer_thread_is_told_and_refuses(
     play(story)
 
 
+def open_files() -> list[Path]:
+    return [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+
+
 def test_ev_t5_the_database_is_opened_by_sqlite_alone(tmp_path: Path) -> None:
     path = tmp_path / "hub.db"
 
@@ -224,11 +228,7 @@ def test_ev_t5_the_database_is_opened_by_sqlite_alone(tmp_path: Path) -> None:
         await bed.publish("ann", "bob")
         await bed.core.store.read(lambda reader: reader.one("SELECT 1"))
         bed.core.views.queues()
-        held = [
-            str(each.readlink())
-            for each in Path("/proc/self/fd").iterdir()
-            if each.is_symlink()  # noqa: ASYNC240
-        ]
+        held = [str(each.readlink()) for each in open_files()]
         # One descriptor of the file and of its WAL for the writer and for one reader.
         assert held.count(str(path)) == 2
 
