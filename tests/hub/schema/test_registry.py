@@ -170,3 +170,10 @@ def test_h_45_h_74_a_new_file_is_private_and_vacuums_itself(tmp_path: Path) -> N
     assert connection.pragma("user_version") == registry.CURRENT
     connection.close()
     assert [each.name for each in tmp_path.iterdir()] == ["tfx.db"]
+
+
+def test_a_first_start_that_was_cut_off_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "tfx.db"
+    path.touch()
+    Store.open(path, clock=FakeClock()).close_now()
+    assert look(path).verdict is Verdict.CURRENT

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READERS: Final = 2
+_COMPANIONS: Final = ("-wal", "-shm", "-journal")
 READ_AGE_CAP_S: Final = 5.0
 """A read that is older is cut off, so that it cannot pin the WAL (EV-S7)."""
 
@@ -83,24 +84,27 @@ class Store:
         try:
             if fresh:
                 files.write_new(path, b"", files.PRIVATE_FILE)
-            else:
-                store._check()
-            store._start(create=fresh)
+            store._start(create=fresh or store._is_empty())
         except BaseException:
             if fresh:
-                for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+                for each in (path, *(path.with_name(path.name + end) for end in _COMPANIONS)):
                     with contextlib.suppress(OSError):
                         each.unlink()
             raise
         return store
 
-    def _check(self) -> None:
+    def _is_empty(self) -> bool:
+        """Return True for a file whose creation was cut off; refuse what is not ours to run on."""
         with database.errors_typed(str(self.path)):
             connection = database.open_inspector(self.path)
             try:
-                registry.refuse_unless_current(identify(connection), str(self.path))
+                identity = identify(connection)
             finally:
                 connection.close()
+        if identity.is_empty:
+            return True
+        registry.refuse_unless_current(identity, str(self.path))
+        return False
 
     def _start(self, *, create: bool) -> None:
         synchronous = "FULL" if self.durability is Durability.FULL else "NORMAL"
