@@ -10,20 +10,24 @@ import tempfile
 import time
 from pathlib import Path
 
+import msgspec
 import uvloop
 
 from tests.benchmarks.load import LANE, TEXT
 from tfx.core.clock import SystemClock
 from tfx.hub import server
 from tfx.hub.daemon import ports
-from tfx.hub.models import Caller, RunFacts
+from tfx.hub.models import AgentId, Caller, RunFacts
 from tfx.hub.places import HubFiles
 from tfx.hub.settings import HubSettings
 from tfx.hub.transport.replies import Receive, Scope, Send, reply
 from tfx.hub.transport.serving import Serving
 from tfx.hub.wire.agents import RegisterRequest
-from tfx.hub.wire.messages import PublishRequest
+from tfx.hub.wire.messages import PollRequest, PublishRequest
 
+PAYLOAD = msgspec.Raw(json.dumps({"text": TEXT}).encode())
+_LANES = 128
+_TAKEN = 60
 ANSWER = b'{"ok":true,"data":{"message_id":"m","fanout_count":1,"expires_at_ms":1}}'
 
 
@@ -42,15 +46,12 @@ async def serve_empty() -> None:
 
 async def publish_bare(callers: int, operations: int) -> dict[str, object]:
     """Publish through the services without HTTP; return rate and CPU of one operation."""
-    import msgspec  # noqa: PLC0415
-
     with tempfile.TemporaryDirectory() as name:
         files = _files(Path(name))
         clock = SystemClock()
         core = server.open_core(files, HubSettings(), _facts(files), clock)
         await core.start()
         send, register = core.handlers["publish"], core.handlers["register"]
-        payload = msgspec.Raw(json.dumps({"text": TEXT}).encode())
         left = operations
 
         async def caller(number: int) -> None:
@@ -59,7 +60,7 @@ async def publish_bare(callers: int, operations: int) -> dict[str, object]:
             while left > 0:
                 name, turn = f"sink-{number}-{turn}", turn + 1
                 await register(Caller(), msgspec.convert(_agent(name), RegisterRequest))
-                fields = {"from": "operator", "to": name, "topic": "load", "payload": payload}
+                fields = {"from": "operator", "to": name, "topic": "load", "payload": PAYLOAD}
                 request = msgspec.convert(fields, PublishRequest)
                 for _ in range(min(LANE, left)):
                     left -= 1
@@ -70,6 +71,30 @@ async def publish_bare(callers: int, operations: int) -> dict[str, object]:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         await core.close()
     return {"operations": operations, "seconds": wall, "cpu_ms": cpu / operations * 1000}
+
+
+async def fill(database: Path, messages: int) -> None:
+    """Store that many messages, nearly all of them received and acked, without HTTP."""
+    files = _files(database.parent)
+    core = server.open_core(files, HubSettings(), _facts(files), SystemClock())
+    left = messages
+
+    async def lane(number: int) -> None:
+        nonlocal left
+        name = f"filled-{number}"
+        await core.handlers["register"](Caller(), msgspec.convert(_agent(name), RegisterRequest))
+        fields = {"from": "operator", "to": name, "topic": "fill", "payload": PAYLOAD}
+        send = msgspec.convert(fields, PublishRequest)
+        take = PollRequest(agent_id=AgentId(name), wait_ms=0, max_messages=100, auto_ack=True)
+        while left > 0:
+            left -= _TAKEN
+            for _ in range(_TAKEN):
+                await core.handlers["publish"](Caller(), send)
+            for _ in range(3):  # answers hold 16 KB at most
+                await core.handlers["poll_messages"](Caller(), take)
+
+    await asyncio.gather(*(lane(number) for number in range(_LANES)))
+    await core.close()
 
 
 def _agent(name: str) -> dict[str, object]:
@@ -109,11 +134,13 @@ def _facts(files: HubFiles) -> RunFacts:
 
 
 def main() -> None:
-    """Run one ceiling: `empty`, or `store CALLERS OPERATIONS`."""
+    """Run one ceiling: `empty`, `store CALLERS OPERATIONS`, or `fill DATABASE N`."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if sys.argv[1] == "empty":
             with contextlib.suppress(KeyboardInterrupt):
                 runner.run(serve_empty())
+        elif sys.argv[1] == "fill":
+            runner.run(fill(Path(sys.argv[2]), int(sys.argv[3])))
         else:
             found = runner.run(publish_bare(int(sys.argv[2]), int(sys.argv[3])))
             print(json.dumps(found))  # noqa: T201
