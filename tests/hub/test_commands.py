@@ -293,3 +293,9 @@ def test_k_22_rebuild_without_a_database_says_so(home: Path) -> None:
     ran = tfx(home, "hub", "rebuild", "--json")
     assert (ran.code, ran.document["problems"][0]["code"]) == (1, "no-database")
     assert list(home.iterdir()) == []
+
+
+def test_h_50_the_help_says_what_a_token_does_not_protect_from(home: Path) -> None:
+    text = " ".join(tfx(home, "hub", "--help").out.split())
+    assert "One token is one trust domain" in text
+    assert "not a hostile process" in text

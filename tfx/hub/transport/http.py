@@ -68,7 +68,6 @@ class Application:
         traffic = self._traffic
         traffic.requests += 1
         traffic.open_calls += 1
-        traffic.last_request_ms = self._now_ms()
         try:
             await self._serve(scope, receive, send)
         except TfxError as error:
@@ -81,6 +80,7 @@ class Application:
             await refuse(send, _logged(error, scope["path"]))
         finally:
             traffic.open_calls -= 1
+            traffic.last_request_ms = self._now_ms()  # of its end: a long wait was use too
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]
