@@ -64,7 +64,17 @@ def test_h_43_loopback_names_are_let_in_with_any_port(shared_hub: RunningHub, ho
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://localhost.evil.example", "file://", "http:"]
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "file://",
+        "http:",
+        "chrome-extension://localhost",
+        "http://127.0.0.1:x",
+        "",
+    ],
 )
 def test_h_43_a_foreign_origin_is_403_on_every_path_and_method(
     shared_hub: RunningHub, path: str, origin: str

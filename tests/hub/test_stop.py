@@ -116,6 +116,17 @@ def test_h_15_a_lock_file_that_names_a_stranger_gets_nobody_signalled(
     hub.files.lock.write_bytes(genuine)
 
 
+def test_h_15_a_signal_needs_the_start_token_of_the_process(
+    stranger: subprocess.Popen[bytes],
+) -> None:
+    token = process.start_token(stranger.pid)
+    assert token is not None
+    assert not process.signal_exactly(stranger.pid, "1", signal.SIGKILL)
+    assert not process.signal_exactly(2**22 - 1, token, signal.SIGKILL)
+    assert stranger.poll() is None
+    assert process.signal_exactly(stranger.pid, token, signal.SIGCONT)
+
+
 def test_k_22_the_lock_of_another_worker_is_not_fought_over(hub: RunningHub) -> None:
     hub.end()
     lock = locks.try_lock(hub.files.lock, "upgrade")
