@@ -9,7 +9,7 @@ import sys
 import pytest
 
 HEAVY = ("rich", "httpx", "asyncio", "apsw", "pydantic", "tomlkit", "ruamel", "msgspec", "psutil",
-         "starlette", "uvicorn", "subprocess")  # fmt: skip
+         "starlette", "uvicorn")  # fmt: skip
 
 PROBE = """
 import json, sys
