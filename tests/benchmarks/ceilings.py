@@ -40,7 +40,7 @@ async def serve_empty() -> None:
     """Serve a handler that reads the body and answers a constant; prints its port."""
     listening = ports.listen(0, strict=True)
     await Serving(_empty).start(listening.socket)
-    print(listening.port, flush=True)  # noqa: T201
+    print(listening.port, flush=True)
     await asyncio.Event().wait()
 
 
@@ -143,7 +143,7 @@ def main() -> None:
             runner.run(fill(Path(sys.argv[2]), int(sys.argv[3])))
         else:
             found = runner.run(publish_bare(int(sys.argv[2]), int(sys.argv[3])))
-            print(json.dumps(found))  # noqa: T201
+            print(json.dumps(found))
 
 
 if __name__ == "__main__":

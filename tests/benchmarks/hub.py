@@ -224,7 +224,7 @@ def _root() -> Path:
 
 
 def _print(text: str) -> None:
-    print(text)  # noqa: T201  (the report)
+    print(text)
 
 
 if __name__ == "__main__":

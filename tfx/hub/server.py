@@ -14,7 +14,7 @@ import msgspec
 
 from tfx.core.clock import Clock, iso
 from tfx.hub.core import HubCore
-from tfx.hub.models import Caller, Retention, RunFacts
+from tfx.hub.models import Caller, RunFacts
 from tfx.hub.places import HubFiles
 from tfx.hub.settings import HubSettings
 from tfx.hub.tokens import Credentials
@@ -29,7 +29,6 @@ from tfx.hub.wire.admin import ShutdownRequest, ShutdownResult
 from tfx.hub.wire.views import StatusRequest, StatusResult
 
 FINISH_S = 5.0
-DAY_MS = 86_400_000
 
 
 class Core(Protocol):
@@ -173,16 +172,10 @@ _TOP_LEVEL = ("pid", "port", "instance", "version", "schema", "durability", "war
 
 def open_core(files: HubFiles, settings: HubSettings, facts: RunFacts, clock: Clock) -> Core:
     """Open the database and build the services; raises what opening the store raises (K-23)."""
-    keep = settings.retention
     return HubCore.open(
         files.database,
         facts,
         clock=clock,
         durability=settings.durability,
-        keep=Retention(
-            keep.messages_days * DAY_MS,
-            keep.dead_letters_days * DAY_MS,
-            keep.human_requests_days * DAY_MS,
-            keep.agents_days * DAY_MS,
-        ),
+        keep=settings.retention,
     )
