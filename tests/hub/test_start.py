@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -402,19 +403,18 @@ def _listener() -> socket.socket:
     return listener
 
 
-class _held_default_port:  # noqa: N801  (reads as a statement)
-    """Hold port 27888, or find it held already by somebody else on this machine."""
-
-    def __enter__(self) -> None:
-        self._socket = socket.socket()
-        try:
-            self._socket.bind(("127.0.0.1", 27888))
-            self._socket.listen()
-        except OSError:
-            pass
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
+@contextlib.contextmanager
+def _held_default_port() -> Iterator[None]:
+    """Hold port 27888; where somebody else on this machine keeps it, that is as good."""
+    with socket.socket() as holding:
+        holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for _ in range(500):  # a hub of another test may be on it for a moment
+            with contextlib.suppress(OSError):
+                holding.bind(("127.0.0.1", 27888))
+                holding.listen()
+                break
+            time.sleep(0.02)
+        yield
 
 
 def mounted(options: str, where: Path, *command: str) -> tuple[str, ...]:
