@@ -1,0 +1,198 @@
+"""The bundled skills as every loader has to accept them, and the commands that they name."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+import pytest
+from ruamel.yaml import YAML
+
+from tfx.plan.actions import Reason
+from tfx.result import Status
+
+ASSETS: Final = Path(__file__).parents[2] / "assets"
+SKILLS: Final = sorted(path.parent for path in (ASSETS / "skills").glob("*/SKILL.md"))
+FORMAT_KEYS: Final = {
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+}
+NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+# The one list of commands (decisions, "Commands"), as far as a skill of this bundle may name them.
+GLOBAL: Final = {"--json", "--quiet", "--verbose", "--ascii", "--version", "-h", "--help"}
+COMMANDS: Final = {
+    "setup": {
+        *("--dry-run", "--check", "--agent", "--take-new", "--keep-mine", "--restore"),
+        *("--remove", "--purge", "--undo", "--runs", "--mcp-transport", "--yes"),
+    },
+    "list": set[str](),
+    "version": set[str](),
+    "update": {"--yes"},
+    "doctor": {
+        *("--fix", "--dry-run", "--yes", "--reset", "--only", "--skip", "--list", "--explain"),
+        *("--strict", "--timeout", "--network", "--deep", "--all-shells"),
+    },
+}
+
+
+def parts(skill: Path) -> tuple[str, str]:
+    """Front matter and body; the block is split here, not by a loader that forgives."""
+    text = (skill / "SKILL.md").read_text("utf-8")
+    found = re.fullmatch(r"---\n(.*?\n)---\n(.*)", text, re.DOTALL)
+    assert found, "no front matter between two lines of three dashes"
+    return found[1], found[2]
+
+
+def front_matter(skill: Path) -> dict[str, object]:
+    reader = YAML(typ="safe", pure=True)
+    reader.version = (1, 2)
+    reader.allow_duplicate_keys = False
+    loaded = reader.load(parts(skill)[0])
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Every `tfx …` in code spans and code blocks, up to what ends a command in a shell."""
+    block = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    lines = [line for code in block.findall(text) for line in code.splitlines()]
+    spans = re.findall(r"`([^`\n]+)`", block.sub("", text))
+    commands = [part for piece in lines + spans for part in re.split(r"[;|]|&&|\d?>", piece)]
+    return [shlex.split(part)[1:] for part in commands if re.match(r"\s*tfx(\s|$)", part)]
+
+
+@pytest.fixture(params=SKILLS, ids=[skill.name for skill in SKILLS])
+def skill(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.param
+    return found
+
+
+def test_the_bundle_has_the_skills_of_this_release() -> None:
+    assert [skill.name for skill in SKILLS] == ["tfx-doctor", "tfx-setup"]
+    folders = {path for path in (ASSETS / "skills").iterdir() if path.is_dir()}
+    assert folders == set(SKILLS), "a folder without SKILL.md is no skill"
+
+
+def test_s24_front_matter_has_only_keys_of_the_format_and_string_values(skill: Path) -> None:
+    fields = front_matter(skill)
+    assert {"name", "description"} <= set(fields) <= FORMAT_KEYS
+    for key, value in fields.items():
+        if key == "metadata":
+            assert isinstance(value, dict)
+            assert all(isinstance(item, str) for pair in value.items() for item in pair)
+        else:
+            assert isinstance(value, str)
+            assert value
+    if "compatibility" in fields:
+        assert len(str(fields["compatibility"])) <= 500
+
+
+def test_s24_s104_description_is_quoted_on_one_line_and_short(skill: Path) -> None:
+    description = front_matter(skill)["description"]
+    assert isinstance(description, str)
+    assert re.search(r'^description: "[^"\\]+"$', parts(skill)[0], re.MULTILINE)
+    assert 40 <= len(description) <= 300
+
+
+def test_s25_text_is_utf8_with_lf_without_bom_and_ends_in_one_newline() -> None:
+    for path in ASSETS.rglob("*"):
+        if not path.is_file():
+            continue
+        data = path.read_bytes()
+        assert data.decode("utf-8")
+        assert not data.startswith(b"\xef\xbb\xbf"), path
+        assert b"\r" not in data, path
+        assert b"\0" not in data, path
+        assert data.endswith(b"\n"), path
+        assert not data.endswith(b"\n\n"), path
+        assert not any(line.endswith((b" ", b"\t")) for line in data.splitlines()), path
+
+
+def test_s25_line_endings_are_guarded_against_checkout_conversion() -> None:
+    attributes = (ASSETS.parent / ".gitattributes").read_text("utf-8").splitlines()
+    assert "* text=auto eol=lf" in attributes
+
+
+def test_s25_no_placeholder_but_the_one_of_setup_is_used() -> None:
+    for path in ASSETS.rglob("*"):
+        if path.is_file():
+            used = set(re.findall(rb"@[A-Z][A-Z0-9_]*@", path.read_bytes()))
+            assert used <= {b"@TFX@"}, path
+
+
+def test_s26_name_is_the_directory_and_matches_the_format(skill: Path) -> None:
+    name = front_matter(skill)["name"]
+    assert name == skill.name
+    assert NAME.fullmatch(skill.name)
+    assert len(skill.name) <= 64
+
+
+def test_s26_names_are_unique_across_the_bundle() -> None:
+    names = [front_matter(skill)["name"] for skill in SKILLS]
+    assert len(set(names)) == len(names)
+
+
+def test_r12_a_skill_stays_under_200_lines(skill: Path) -> None:
+    assert len((skill / "SKILL.md").read_text("utf-8").splitlines()) < 200
+
+
+def test_r12_every_command_a_skill_names_is_in_the_one_list(skill: Path) -> None:
+    commands = commands_in(parts(skill)[1])
+    assert len(commands) >= 5
+    for verb, *arguments in (command for command in commands if command):
+        assert verb in COMMANDS, f"tfx {verb}"
+        for argument in arguments:
+            if argument.startswith("-"):
+                assert argument in COMMANDS[verb] | GLOBAL, f"tfx {verb} {argument}"
+
+
+def test_r12_the_search_for_commands_sees_spans_and_blocks() -> None:
+    text = "`tfx a`\n```sh\nx; tfx b --c >/dev/null\n```\n| `tfx d | e` | `nottfx f` `tfx`"
+    assert commands_in(text) == [["b", "--c"], ["a"], ["d"], []]
+
+
+def test_the_setup_skill_explains_every_option_of_setup() -> None:
+    _, body = parts(ASSETS / "skills" / "tfx-setup")
+    for option in COMMANDS["setup"]:
+        assert f"`{option}" in body or f" {option}`" in body, option
+
+
+def test_the_setup_skill_names_only_reasons_and_states_that_exist() -> None:
+    _, body = parts(ASSETS / "skills" / "tfx-setup")
+    section = body.partition("## Conflicts")[2].partition("##")[0]
+    reasons = re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE)
+    assert len(reasons) >= 5
+    assert set(reasons) <= {reason.value for reason in Reason}
+    listed = re.search(r"`status` is one of ([a-z, ]+)\.", body)
+    assert listed
+    assert listed[1].split(", ") == [status.value for status in Status]
+
+
+def test_the_doctor_skill_does_not_promise_a_command_that_may_not_be_there() -> None:
+    _, body = parts(ASSETS / "skills" / "tfx-doctor")
+    first = re.search(r"tfx doctor\b[^\n]*", body.partition("# tfx doctor\n")[2])
+    assert first
+    assert first[0].startswith("tfx doctor --help")
+    by_hand = body.partition("## Step by step")[2]
+    assert "tfx doctor" not in by_hand
+    for command in ("tfx setup --check", "tfx list", "tfx version"):
+        assert command in by_hand
+
+
+def test_s35_the_rename_map_leads_from_retired_names_to_bundled_ones() -> None:
+    """`renames.json`: per folder of assets/, the old name of a file or skill → its present one."""
+    renames = json.loads((ASSETS / "renames.json").read_text("utf-8"))
+    assert list(renames) == ["hooks", "hud", "scripts", "skills"]
+    for kind, names in renames.items():
+        assert isinstance(names, dict)
+        for old, new in names.items():
+            assert not (ASSETS / kind / old).exists(), f"{old} is still bundled"
+            assert (ASSETS / kind / new).exists(), f"{new} is not bundled"
