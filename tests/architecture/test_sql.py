@@ -22,7 +22,7 @@ DOOR = "database.py"
         r"\bREPLACE\s+INTO\b",
         r"\bexecutescript\b",
         r"\blast_?rowid\b|last_insert_rowid",
-        r"[\"']BEGIN\b",
+        r"[\"']BEGIN( |;|[\"']\))",
         r"\bmmap_size\b",
         r"synchronous\W+OFF\b(?!.*scratch)",
     ],

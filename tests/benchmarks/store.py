@@ -187,7 +187,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         rows = asyncio.run(costs(Path(directory) / "costs.db", chosen.operations))
         flat = asyncio.run(flatness(Path(directory) / "flat.db", sizes))
-    print(json.dumps({"costs": [asdict(row) for row in rows], **flat}, indent=1))  # noqa: T201
+    print(json.dumps({"costs": [asdict(row) for row in rows], **flat}, indent=1))
 
 
 if __name__ == "__main__":
