@@ -78,7 +78,7 @@ CRASH = """
 import sys
 from tfx.cli.entry import run
 import tfx.cli.app as app
-@app.app.command("explode")
+@app.app.command("explode", cls=app.Command)
 def explode(secret: str) -> None:
     raise ValueError(f"value {secret}")
 sys.exit(run(["explode", "canary-4711", "--json"]))

@@ -40,10 +40,18 @@ def root(
 
 
 def _add_commands() -> None:
+    from tfx.cli import config
+    from tfx.cli.hub.commands import app as hub
+    from tfx.cli.inventory import list_skills, version
+    from tfx.cli.setup import EPILOG, setup
     from tfx.cli.update import update
 
-    add = app.command
-    add("update", cls=Command)(update)
+    app.command("setup", cls=Command, epilog=EPILOG)(setup)
+    app.command("list", cls=Command)(list_skills)
+    app.command("version", cls=Command)(version)
+    app.command("update", cls=Command)(update)
+    app.add_typer(hub, name="hub")
+    app.add_typer(config.app)
 
 
 _add_commands()

@@ -104,9 +104,12 @@ def finish(
     command: str,
     feature: Callable[[Screen, Paths], Result[T]],
     render: Callable[[Screen, T], None],
+    *,
+    told: frozenset[str] = frozenset(),
 ) -> NoReturn:
     """Run a feature, show its result once in the wanted form, and exit with its status.
 
+    `told` are the codes of problems that the renderer shows in its own way.
     `feature` gets the screen (progress, questions) and the resolved paths. Errors of the tree
     become the same envelope as results; anything else is a bug and ends in `tfx.__main__`.
     """
@@ -116,10 +119,12 @@ def finish(
     result: Result[T] | Result[None]
     try:
         with screen:
-            result = feature(screen, Paths.resolve())
+            paths = Paths.resolve()
+            screen.home = str(paths.home)
+            result = feature(screen, paths)
     except TfxError as error:
         result = failure(error)
-    screen.show(command, result, render)
+    screen.show(command, result, render, told=told)
     leave(result.exit)
 
 

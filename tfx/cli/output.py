@@ -52,6 +52,7 @@ class Screen:
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
                 reconfigure(errors="backslashreplace")
+        self.home = ""
         self.plain = wishes.ascii or not _speaks_unicode(stdout)
 
     # progress ---------------------------------------------------------------------------
@@ -89,13 +90,13 @@ class Screen:
             with self._lock:
                 if self._err.isatty():
                     self._erase()
-                    line = printable(f"{self._phase or 'working'} … {waited:.0f} s")
+                    line = self._shortened(f"{self._phase or 'working'} … {waited:.0f} s")
                     self._err.write(line if not self.plain else line.replace("…", "..."))
                     self._drawn = len(line) + 2
                     self._err.flush()
                 elif self._phase and self._phase != shown:
                     shown = self._phase
-                    self._err.write(printable(f"tfx: {shown}\n"))
+                    self._err.write(self._shortened(f"tfx: {shown}\n"))
                     self._err.flush()
 
     def _erase(self) -> None:
@@ -124,16 +125,27 @@ class Screen:
     # results ----------------------------------------------------------------------------
 
     def show(
-        self, command: str, result: Result[T] | Result[None], render: Callable[[Screen, T], None]
+        self,
+        command: str,
+        result: Result[T] | Result[None],
+        render: Callable[[Screen, T], None],
+        *,
+        told: frozenset[str] = frozenset(),
     ) -> None:
-        """Print the result: one JSON document, or the renderer's view and the problems."""
+        """Print the result: one JSON document, or the renderer's view and the problems.
+
+        Problems whose code is in `told` are left to the view, when there is one.
+        """
         with contextlib.suppress(BrokenPipeError):
             if self.wishes.json:
                 self._print_json(envelope(command, cast("Result[object]", result)))
                 return
-            if result.data is not None:
+            drawn = result.data is not None and not self.wishes.quiet
+            if result.data is not None and drawn:
                 render(self, result.data)
             for problem in result.problems:
+                if drawn and problem.code in told:
+                    continue
                 self.problem(problem, warning=result.status is Status.WARNING)
 
     def _print_json(self, document: object) -> None:
@@ -143,16 +155,16 @@ class Screen:
     def problem(self, problem: Problem, *, warning: bool = False) -> None:
         """Print a problem with its hint on stderr."""
         word = "warning" if warning else "error"
-        self._err.write(f"{word}: {printable(problem.message)} [{problem.code}]\n")
+        self._err.write(f"{word}: {self._shortened(problem.message)} [{problem.code}]\n")
         if problem.hint:
-            self._err.write(f"  hint: {printable(problem.hint)}\n")
+            self._err.write(f"  hint: {self._shortened(problem.hint)}\n")
 
     def note(self, text: str) -> None:
         """Print a remark for people on stderr, unless `--quiet`."""
         if not self.wishes.quiet:
             with self._lock:
                 self._erase()
-                self._err.write(printable(text) + "\n")
+                self._err.write(self._shortened(text) + "\n")
 
     def console(self, *, stderr: bool = False) -> Console:
         """Return rich's console for drawing: no colour without a terminal or with NO_COLOR."""
@@ -170,11 +182,15 @@ class Screen:
             soft_wrap=True,
         )
 
+    def value(self, text: str) -> None:
+        """Print a value exactly, for `$(tfx …)` in a shell: no sign, no shortening."""
+        self._out.write(printable(text) + "\n")
+
     def line(self, text: str, *, sign: str | None = None) -> None:
         """Print one line on stdout; `sign` is one of ok, changed, warn, bad, info."""
         if self.wishes.quiet and sign in {None, "ok", "changed", "info"}:
             return
-        text = printable(text)
+        text = self._shortened(text)
         if sign is None:
             self._out.write(text + "\n")
         elif self.plain or not self._out.isatty():
@@ -184,6 +200,10 @@ class Screen:
             from rich.text import Text
 
             self.console().print(Text(_SIGNS[sign] + " ", style=_STYLES[sign]).append(text))
+
+    def _shortened(self, text: str) -> str:
+        """Return text with the home directory as `~`: people paste what they see."""
+        return printable(text.replace(f"{self.home}/", "~/") if self.home else text)
 
 
 def _speaks_unicode(stream: TextIO) -> bool:

@@ -26,8 +26,13 @@ def permissions(path: Path) -> int:
 
 
 def make_private_dir(path: Path) -> None:
-    """Create a directory (and its parents) that only the user can enter, whatever the umask."""
-    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+    """Create a directory that only the user can enter, whatever the umask.
+
+    Missing parents get the same mode, as the XDG base-directory specification asks.
+    """
+    if not path.parent.is_dir():
+        make_private_dir(path.parent)
+    path.mkdir(exist_ok=True, mode=PRIVATE_DIR)
     if permissions(path) != PRIVATE_DIR:
         path.chmod(PRIVATE_DIR)
 

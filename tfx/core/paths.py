@@ -68,6 +68,14 @@ class Paths:
             return self.home / value[2:]
         return self.home / value
 
+    def program(self, name: str) -> Path | None:
+        """Return the absolute path of a program on PATH, or None; relative entries are skipped."""
+        for entry in self.env.get("PATH", "").split(os.pathsep):
+            candidate = Path(entry) / name
+            if entry.startswith("/") and candidate.is_file() and os.access(candidate, os.X_OK):
+                return candidate
+        return None
+
     @property
     def config_file(self) -> Path:
         """The configuration of tfx itself (K-19)."""

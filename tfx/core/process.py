@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,8 @@ from pathlib import Path
 from socket import gethostname
 from typing import IO
 
+_STEP_S = 0.005
+_REAP_S = 2.0
 _START_TIME_FIELD = 19  # field 22 of /proc/<pid>/stat, counted behind the command name
 
 
@@ -111,6 +114,78 @@ def spawn_detached(
     )
     child.returncode = 0  # init reaps it; the destructor must not warn about a daemon
     return child.pid
+
+
+class Session:
+    """A program in a session of its own, its input closed and its two output pipes open.
+
+    The leader stays unreaped until `end`, so that its group's number cannot be taken by a
+    stranger between two signals.
+    """
+
+    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+        """Start it; raises OSError when the program or the directory is not usable."""
+        self._child = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        if self._child.stdout is None or self._child.stderr is None:
+            raise OSError("no pipe to the program's output")  # pragma: no cover  (asked for both)
+        self.pid = self._child.pid
+        self.stdout = self._child.stdout.fileno()
+        self.stderr = self._child.stderr.fileno()
+
+    def exit_code(self) -> int | None:
+        """Return how the leader ended, -N for signal N, or None while it runs; reaps nothing."""
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def end(self, *, grace_s: float = 0.02) -> None:
+        """Kill every group of the session, TERM first, and reap the leader.
+
+        With job control on a shell gives each job a group of its own, so the leader's group is
+        not all. What left the session is not ours to end. The pipes stay readable.
+        """
+        if self._child.returncode is not None:
+            return
+        for group in self._groups():
+            kill_group(group, signal.SIGTERM)
+        until = time.monotonic() + grace_s
+        time.sleep(_STEP_S)
+        while self.exit_code() is None and time.monotonic() < until:
+            time.sleep(_STEP_S)
+        killed: set[int] = set()
+        while groups := self._groups() - killed:  # a job may start another before it dies
+            for group in groups:
+                kill_group(group)
+            killed |= groups
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a dead file system may hold it
+            self._child.wait(_REAP_S)
+
+    def _groups(self) -> set[int]:
+        """Return the process groups of the session; where /proc is absent, the leader's alone."""
+        groups = {self.pid}
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir("/proc"):  # noqa: PTH208  (names are enough, and many)
+                with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
+                    if os.getsid(pid := int(name)) == self.pid:
+                        groups.add(os.getpgid(pid))
+        return groups
+
+    def close(self) -> None:
+        """End the group and close the pipes."""
+        self.end()
+        for pipe in (self._child.stdout, self._child.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def kill_group(pid: int, signum: int = signal.SIGKILL) -> None:
@@ -216,6 +291,33 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
         return ""
+
+
+def signal_exactly(pid: int, token: str, signum: int) -> bool:
+    """Signal the process with this pid and start token, and never a later one (H-15).
+
+    Through a pidfd where the system has one: it is opened first and the start token read after,
+    so the number cannot change its owner in between. False when that process is gone.
+    Raises PermissionError for somebody else's process.
+    """
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    except (AttributeError, OSError):  # no pidfd here: the check is as close as it can be
+        if start_token(pid) != token:
+            return False
+        os.kill(pid, signum)
+        return True
+    try:
+        if start_token(pid) != token:
+            return False
+        signal.pidfd_send_signal(descriptor, signum)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def pid_namespace() -> str:

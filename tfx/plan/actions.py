@@ -24,6 +24,19 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """A program known to put things at our names, and words that give its things away (K-14)."""
+
+    owner: str
+    words: tuple[str, ...]
+
+    def made(self, text: str) -> bool:
+        """Say whether a file's text or an entry's JSON holds one of the words, in any case."""
+        folded = text.casefold()
+        return any(word in folded for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
 class WantedFile:
     """A bundled file that shall lie at `root`/`path`.
 
@@ -38,6 +51,7 @@ class WantedFile:
     mode: int
     asset: str
     agents: tuple[str, ...]
+    rivals: tuple[Rival, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,7 @@ class WantedEntry:
     secret: bool = False
     asset: str = ""
     activates: tuple[str, ...] = ()
+    rivals: tuple[Rival, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +143,9 @@ class Reason(StrEnum):
     DRIFTED = "retired-but-edited"
     LINK = "symlink-in-the-way"
     MOVING = "keeps-changing"
-    TORN = "changed-during-a-crash"
     AGENT_ABSENT = "agent-absent-or-left-out"
     UNPARSABLE = "unparsable"
+    UNEDITABLE = "cannot-be-edited-exactly"
     NOT_A_FILE = "not-a-regular-file"
     LOOP = "symlink-loop"
     OUTSIDE = "leads-out-of-its-root"
@@ -154,9 +169,10 @@ class State:
 class Action:
     """One thing that is not so yet, or that needs the user's word.
 
-    `path` is the file as wanted (unresolved) and `target` what people are shown: the path, for an
-    entry with its key behind a colon. `base`, `disk` and `new` are the three states, None = absent.
-    `hint` names the option that resolves a conflict. `line` and `column` are 1-based or 0.
+    `path` is the shared file as wanted, or the bundled file with the links of its root resolved.
+    `target` is what people are shown: the path, for an entry with its key behind a colon.
+    `base`, `disk` and `new` are the three states, None = absent. `hint` names the option that
+    resolves a conflict. `line` and `column` are 1-based or 0.
     """
 
     kind: ActionKind

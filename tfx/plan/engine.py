@@ -5,19 +5,48 @@ Knows no agent and no asset; what is wanted comes in as a Desired.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from tfx import __version__
 from tfx.core.clock import Clock, SystemClock
-from tfx.plan.actions import Action, Desired, Diff, Flags, Plan, Progress, Report, Run
+from tfx.errors import NotFound, OperationFailed, UnsafeEnvironment
+from tfx.plan.actions import (
+    Action,
+    Desired,
+    Diff,
+    Flags,
+    Outcome,
+    Plan,
+    Progress,
+    Report,
+    Run,
+)
+from tfx.plan.apply import Run as Writing
+from tfx.plan.diffs import diff_of
+from tfx.plan.disk import Disk
+from tfx.plan.journal import Journal, Story, read
+from tfx.plan.manifest import load, save
+from tfx.plan.outcomes import outcome_of
+from tfx.plan.planner import make_removal, make_steps
+from tfx.plan.records import Manifest
+from tfx.plan.recovery import as_if_recovered, interrupted, recover
+from tfx.plan.state import StateDir
+from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
+from tfx.plan.undo import make_undo
+
+_Build = Callable[[Manifest], tuple[Step, ...]]
 
 
 class Engine:
     """One STATE directory and all that may be done through it.
 
     `git` is the absolute path of git, for the merge command of a conflict (S-36).
-    `sleep` waits between reads of a file that is being rewritten (S-73).
+    `sleep` waits between reads of a file that is being rewritten (S-73). `disk` is the door to
+    the targets and `checkpoint` is called with its word after each line of the journal: both are
+    where tests inject their faults.
     """
 
     def __init__(
@@ -28,12 +57,16 @@ class Engine:
         lock_timeout_s: float = 10,
         git: Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        disk: Disk | None = None,
+        checkpoint: Callable[[str], None] | None = None,
     ) -> None:
-        self._state_dir = state_dir
+        self._state = StateDir(state_dir)
         self._clock = clock or SystemClock()
         self._lock_timeout_s = lock_timeout_s
         self._git = git
         self._sleep = sleep
+        self._disk = disk or Disk()
+        self._checkpoint = checkpoint or _no_checkpoint
 
     def plan(self, desired: Desired, flags: Flags | None = None) -> Plan:
         """Return what is not so yet; writes nothing, not even a lock (S-3).
@@ -41,7 +74,7 @@ class Engine:
         Raises StateConflict for an unreadable or newer manifest (S-39), UnsafeEnvironment when
         STATE lies inside a root (S-30).
         """
-        raise NotImplementedError
+        return plan_of(self._setup(desired, flags)(self.manifest()))
 
     def apply(
         self, desired: Desired, flags: Flags | None = None, progress: Progress | None = None
@@ -50,30 +83,205 @@ class Engine:
 
         Raises LockHeld (S-46) and what `plan` raises, before any write.
         """
-        raise NotImplementedError
+        return self._write("setup", self._setup(desired, flags), progress)
 
     def plan_removal(self, agents: frozenset[str] | None = None) -> Plan:
         """Return what `remove` would do; None = all agents that are recorded."""
-        raise NotImplementedError
+        return plan_of(self._removal(agents)(self.manifest()))
 
     def remove(
         self, agents: frozenset[str] | None = None, progress: Progress | None = None
     ) -> Report:
         """Take back all that the manifest records (S-37), limited to `agents` when given."""
-        raise NotImplementedError
+        return self._write("remove", self._removal(agents), progress, removing=True)
 
     def plan_undo(self, run: str) -> Plan:
         """Return what `undo` would do. Raises NotFound for an unknown run."""
-        raise NotImplementedError
+        return plan_of(self._undo(run)(self.manifest()))
 
     def undo(self, run: str, progress: Progress | None = None) -> Report:
-        """Revert one run where the disk still holds its result (S-44); a run of its own."""
-        raise NotImplementedError
+        """Revert one run where the disk still holds its result (S-44); a run of its own.
+
+        Raises NotFound for an unknown run.
+        """
+        if not self._state.journal(run).is_file():
+            raise self._unknown(run)
+        return self._write(f"undo {run}", self._undo(run), progress)
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that `undo` can take back, newest first; writes nothing."""
-        raise NotImplementedError
+        stories = [read(self._state.journal(run)) for run in reversed(self._state.journals())]
+        return tuple(
+            _shown(story) for story in stories if story.committed and (story.done or story.records)
+        )
 
     def diff(self, desired: Desired, action: Action) -> Diff:
         """Return the three versions behind a conflict of a plan of this Desired."""
-        raise NotImplementedError
+        return diff_of(desired, action, self._state, self._git)
+
+    def manifest(self) -> Manifest:
+        """Return what is recorded, an interrupted run counted as if it were finished.
+
+        Raises StateConflict (S-39).
+        """
+        return as_if_recovered(self._state, load(self._state.manifest))
+
+    def _setup(self, desired: Desired, flags: Flags | None) -> _Build:
+        self._refuse_state_in(
+            [*desired.places, *(wanted.root for wanted in desired.files)], desired
+        )
+
+        patience = Patience(self._sleep)
+
+        def build(manifest: Manifest) -> tuple[Step, ...]:
+            context = Context(
+                manifest,
+                self._state,
+                flags or Flags(),
+                desired.agents_in_scope,
+                desired.renames,
+                patience,
+            )
+            return make_steps(desired, context)
+
+        return build
+
+    def _refuse_state_in(self, places: Iterable[Path], desired: Desired) -> None:
+        """Refuse a STATE that a client would search for skills (S-30)."""
+        own = Path(os.path.realpath(self._state.path))
+        files = {wanted.file for wanted in desired.entries}
+        for place in places:
+            if place not in files and own.is_relative_to(os.path.realpath(place)):
+                raise UnsafeEnvironment(
+                    f"the state directory {own} lies inside {place}, which agents search",
+                    hint="set XDG_STATE_HOME to a directory outside of it",
+                    details={"state": str(own), "root": str(place)},
+                )
+
+    def _removal(self, agents: frozenset[str] | None) -> _Build:
+        patience = Patience(self._sleep)
+
+        def build(manifest: Manifest) -> tuple[Step, ...]:
+            context = Context(manifest, self._state, Flags(), agents, patience=patience)
+            return make_removal(context)
+
+        return build
+
+    def _undo(self, run: str) -> _Build:
+        def build(manifest: Manifest) -> tuple[Step, ...]:
+            path = self._state.journal(run)
+            if not path.is_file():
+                raise self._unknown(run)
+            return make_undo(read(path), Context(manifest, self._state, Flags(), None))
+
+        return build
+
+    def _unknown(self, run: str) -> NotFound:
+        return NotFound(
+            f"there is no run {run} that can be taken back",
+            hint="tfx setup --runs",
+            details={"run": run},
+        )
+
+    def _write(
+        self, operation: str, build: _Build, progress: Progress | None, *, removing: bool = False
+    ) -> Report:
+        if not interrupted(self._state):
+            steps = build(load(self._state.manifest))
+            if all(step.idle for step in steps):
+                return Report(None, _as_planned(steps, removing=removing))
+        try:
+            return self._write_locked(operation, build, progress, removing=removing)
+        except OSError as error:
+            where = error.filename or self._state.path
+            raise OperationFailed(
+                f"cannot write the state of setup, {where}: {error.strerror or error}",
+                hint="make room or make it writable and run the command again: "
+                "what was begun is finished first",
+                details={"path": str(where)},
+            ) from error
+
+    def _write_locked(
+        self, operation: str, build: _Build, progress: Progress | None, *, removing: bool
+    ) -> Report:
+        with self._state.lock(self._lock_timeout_s, self._sleep):
+            manifest, recovered = recover(
+                self._state, load(self._state.manifest), self._save, self._checkpoint
+            )
+            steps = build(manifest)
+            if all(step.idle for step in steps):
+                return Report(None, _as_planned(steps, removing=removing), recovered)
+            return self._run(operation, steps, manifest, recovered, progress, removing=removing)
+
+    def _run(
+        self,
+        operation: str,
+        steps: Sequence[Step],
+        manifest: Manifest,
+        recovered: tuple[str, ...],
+        progress: Progress | None,
+        *,
+        removing: bool,
+    ) -> Report:
+        run = self._state.next_run(self._clock, manifest.run)
+        with Journal(self._state.journal(run), self._checkpoint) as journal:
+            journal.begin(operation, __version__, self._clock.now_ms())
+            writing = Writing(run, self._state, journal, self._disk)
+            try:
+                outcomes = writing.carry_out(steps, progress or _no_progress, removing=removing)
+            finally:
+                writing.prune_dirs(manifest)
+                manifest = manifest.after(writing.changes, run)
+                self._save(manifest)
+                journal.commit()
+        if not writing.touched and not writing.changes:
+            self._state.discard(run)
+            return Report(None, outcomes, recovered)
+        staged = still_staged(self._state, manifest, outcomes)
+        bases = {record.sha256 for record in manifest.files.values() if record.sha256}
+        self._state.prune(manifest.pinned_runs, frozenset(bases), staged)
+        return Report(run, outcomes, recovered)
+
+    def _save(self, manifest: Manifest) -> None:
+        save(self._state.manifest, manifest, __version__)
+
+
+def still_staged(
+    state: StateDir, manifest: Manifest, outcomes: Iterable[Outcome]
+) -> frozenset[Path]:
+    """Return the staged versions of conflicts that are still open (S-45)."""
+    latest = {outcome.staged for outcome in outcomes if outcome.staged}
+    places = {state.place_of(path) for path in latest}
+    recorded = {
+        staging_place(Path(record.root), record.path): record.sha256
+        for record in manifest.files.values()
+    }
+    pending = {
+        path
+        for path, sha256 in state.all_staged()
+        if (place := state.place_of(path)) not in places
+        and place in recorded
+        and recorded[place] != sha256
+    }
+    return frozenset(latest | pending)
+
+
+def _shown(story: Story) -> Run:
+    targets = tuple(str(intent.target) for intent in story.done)
+    return Run(story.run, story.operation, story.at_ms, len(targets) + len(story.records), targets)
+
+
+def _as_planned(steps: Iterable[Step], *, removing: bool) -> tuple[Outcome, ...]:
+    return tuple(
+        outcome_of(action, removing=removing)
+        for step in steps
+        for action in (*step.actions, *step.settled)
+    )
+
+
+def _no_progress(_: Action) -> None:
+    return
+
+
+def _no_checkpoint(_: str) -> None:
+    return

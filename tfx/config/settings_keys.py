@@ -1,0 +1,154 @@
+"""The keys of config.toml as rows: name, default, variable and what a value has to be (K-19).
+
+Knows neither the file nor the environment; a new setting is one row and one field in settings.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tfx.errors import JsonValue
+
+MAX_PORT = 65_535
+MAX_DAYS = 36_500
+TABLES = ("hub", "hub.retention", "setup", "doctor", "route")
+
+Check: TypeAlias = Callable[[object], str | None]
+"""Returns what a value would have to be, or None when it is that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: K-29 port, H-43 hosts, EV-D1 durability, H-68 notify, H-72 retention.
+
+    `meaning` is for people. `each` checks the elements of a list, `check` everything else.
+    `read` turns the text of the environment variable into a value, unchecked.
+    """
+
+    name: str
+    meaning: str
+    default: JsonValue
+    check: Check
+    each: Check | None = None
+    variable: str | None = None
+    read: Callable[[str], JsonValue] = str
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The key path in the file."""
+        return tuple(self.name.split("."))
+
+
+def _integer(lowest: int, highest: int) -> Check:
+    def check(value: object) -> str | None:
+        if type(value) is int and lowest <= value <= highest:
+            return None
+        return f"an integer from {lowest} to {highest}"
+
+    return check
+
+
+def _word(*words: str) -> Check:
+    def check(value: object) -> str | None:
+        return None if value in words else " or ".join(f'"{word}"' for word in words)
+
+    return check
+
+
+def _text(pattern: str, what: str) -> Check:
+    allowed = re.compile(pattern)
+
+    def check(value: object) -> str | None:
+        return None if isinstance(value, str) and allowed.fullmatch(value) else what
+
+    return check
+
+
+def _list(value: object) -> str | None:
+    return None if isinstance(value, list) else "a list"
+
+
+def _number(text: str) -> JsonValue:
+    return int(text) if text.isascii() and text.isdecimal() else text
+
+
+def _comma_separated(text: str) -> JsonValue:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _retention(name: str, what: str, days: int) -> Key:
+    return Key(
+        f"hub.retention.{name}_days",
+        f"days that {what} are kept; 0 keeps them for ever",
+        days,
+        _integer(0, MAX_DAYS),
+    )
+
+
+KEYS = (
+    Key(
+        "hub.port",
+        "the one port to listen on, 0 for any free one; without it 27888 is preferred",
+        None,
+        _integer(0, MAX_PORT),
+        variable="TFX_HUB_PORT",
+        read=_number,
+    ),
+    Key(
+        "hub.allow_hosts",
+        "names besides loopback that a request may have as its Host",
+        [],
+        _list,
+        each=_text(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]", "a host name without a port"),
+        variable="TFX_HUB_ALLOW_HOSTS",
+        read=_comma_separated,
+    ),
+    Key(
+        "hub.durability",
+        'what an answer promises: "normal" survives a crash of the hub, "full" a power loss too',
+        "normal",
+        _word("normal", "full"),
+        variable="TFX_HUB_DURABILITY",
+    ),
+    Key(
+        "hub.notify",
+        "a command and its arguments, run once for each human request, text on stdin",
+        [],
+        _list,
+        each=_text(r"[^\0]+", "a text that is not empty"),
+    ),
+    _retention("messages", "closed messages", 14),
+    _retention("dead_letters", "dead letters", 30),
+    _retention("human_requests", "closed human requests", 90),
+    _retention("agents", "retired agents", 30),
+    Key(
+        "setup.skip",
+        'what `tfx setup` leaves out: "statusline", "hooks", "skill:NAME", "agent:NAME"',
+        [],
+        _list,
+        each=_text(
+            r"statusline|hooks|(?:skill|agent):[a-z0-9]+(?:-[a-z0-9]+)*",
+            '"statusline", "hooks", "skill:NAME" or "agent:NAME"',
+        ),
+    ),
+)
+BY_PATH = {key.path: key for key in KEYS}
+
+
+def advice(name: str) -> str:
+    """Return what helps with an unknown key: the one that was probably meant, or the choice."""
+    known = [*TABLES, *(key.name for key in KEYS)]
+    table, _, leaf = name.rpartition(".")
+    leaves = {other.rpartition(".")[2]: other for other in known}
+    siblings = [other for other in known if other.rpartition(".")[0] == table]
+    close = difflib.get_close_matches(name, siblings, 1) or [
+        leaves[match] for match in difflib.get_close_matches(leaf, leaves, 1)
+    ]
+    if close:
+        return f"did you mean {close[0]}?"
+    where = f"[{table}]" if table else "the file"
+    return f"{where} may have {', '.join(siblings)}" if siblings else f"{where} has no keys so far"

@@ -1,0 +1,1 @@
+"""`tfx setup`: the wanted state made so, previewed, removed, reverted and listed."""
