@@ -794,7 +794,7 @@ def test_nvm_takes_the_default_alias_else_the_newest_version(
 def test_the_prefix_of_npmrc_is_looked_into(bench: Bench, line: str) -> None:
     where = bench.home / "else where"
     bench.install("codex", into=where / "bin")
-    (bench.home / ".npmrc").write_text(f"# mine\n//registry/:_auth=x\n{line.format(where)}")
+    (bench.home / ".npmrc").write_text(f"# mine\n//host/:_auth=x\n{line.format(where)}")
     env = {"HOME": str(bench.home), "FAKE_DIR": str(bench.notes), "PATH": ""}
     assert bench.run("executor", "p", env=env).fields["path"] == str(where / "bin/codex")
 
