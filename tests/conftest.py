@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples on every run, so that a red run is a change; HYPOTHESIS_EXPLORE=1 looks for new.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("explore" if os.environ.get("HYPOTHESIS_EXPLORE") else "same")
 
 
 @pytest.fixture

@@ -349,7 +349,7 @@ def test_s54_what_is_accepted_is_what_an_independent_parser_accepts(
     case: tuple[str, Dialect],
 ) -> None:
     text, dialect = case
-    assume(text.strip(" \t\r\n"))
+    assume(text.removeprefix("\ufeff").strip(" \t\r\n"))  # a blank file is an empty object
     data = text.encode()
     value = result_of(lambda: jsonc.parse(data, dialect=dialect))
     if isinstance(value, UnparsableFile):

@@ -410,3 +410,10 @@ def test_s57_an_edit_that_would_move_something_else_is_not_returned() -> None:
         toml._committed(before, before, ("a",), 2)
     with pytest.raises(OperationFailed, match="break the file"):
         toml._spliced(before, [Splice(0, 1, "b")])
+
+
+def test_s69_a_key_and_a_section_below_a_head_comment_go_in_any_order() -> None:
+    before = b"# one\n# two\n"
+    both = toml.set_key(toml.set_key(before, ("",), {}), ("a",), False)  # noqa: FBT003  (a value)
+    for first, second in ((("",), ("a",)), (("a",), ("",))):
+        assert toml.delete_key(toml.delete_key(both, first), second) == before

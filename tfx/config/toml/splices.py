@@ -17,7 +17,7 @@ from tfx.errors import JsonValue
 
 _REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
 _EMPTY_LINE = re.compile(r"\r?\n")
-_HEAD_COMMENT = re.compile(r"(?:#[^\n]*\n)+\r?\n")
+_HEAD_COMMENT = re.compile(r"(?P<lines>(?:#[^\n]*\n)+)\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +201,10 @@ def _line_in_section(
         indent = re.match(r"[ \t]*", doc.text[section.start : section.body])
         return _line_at(doc, section.body, (indent.group() if indent else "") + line)
     comment = _HEAD_COMMENT.match(doc.text)
-    at = comment.end() if comment else 0
-    apart = doc.eol if at < len(doc.text) else ""
-    return [Splice(at, at, line + doc.eol + apart)]
+    if comment:  # a paragraph of its own in front of the empty line that closes the comment
+        return [Splice(comment.end("lines"), comment.end("lines"), doc.eol + line + doc.eol)]
+    apart = doc.eol if doc.text else ""
+    return [Splice(0, 0, line + doc.eol + apart)]
 
 
 def _line_after_pair(doc: Document, pair: Item, key: KeyPath, value: JsonValue) -> list[Splice]:
@@ -230,7 +231,7 @@ def _statements_removal(doc: Document, path: Steps) -> list[Splice]:
             if _is_under(pair.path, path)
         ]
         if lines and not section.path and len(lines) == len(section.pairs):
-            lines[-1] = _with_empty_line(doc.text, lines)
+            lines = _with_empty_line(doc.text, lines)
         splices += lines
     return _without_last_line_end(doc.text, splices)
 
@@ -250,12 +251,18 @@ def _above_comments(text: str, start: int) -> int:
     return start
 
 
-def _with_empty_line(text: str, lines: Sequence[Splice]) -> Splice:
-    """Take the empty line behind the only keys of the root, if they began a paragraph."""
-    start, end = lines[0].start, lines[-1].end
-    empty = _EMPTY_LINE.match(text, end)
-    began = start == 0 or _before_empty_line(text, start) < start
-    return Splice(lines[-1].start, empty.end() if empty and began else end)
+def _with_empty_line(text: str, lines: Sequence[Splice]) -> list[Splice]:
+    """Take with the only keys of the root the empty line that came with them, if they began one.
+
+    Behind the comment at the head of the file that is the line before, else the one after.
+    """
+    first, last = lines[0], lines[-1]
+    head = _HEAD_COMMENT.match(text)
+    if head and head.end() == first.start:
+        return [Splice(head.end("lines"), first.end), *lines[1:]]
+    empty = _EMPTY_LINE.match(text, last.end)
+    began = first.start == 0 or _before_empty_line(text, first.start) < first.start
+    return [*lines[:-1], Splice(last.start, empty.end() if empty and began else last.end)]
 
 
 def _without_last_line_end(text: str, splices: list[Splice]) -> list[Splice]:
