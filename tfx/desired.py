@@ -23,6 +23,7 @@ from tfx.agents.roots import written_roots
 from tfx.config import jsonc
 from tfx.config.keypath import MISSING
 from tfx.config.settings import Settings
+from tfx.core.files import is_file, read_plain
 from tfx.core.paths import Paths
 from tfx.errors import TfxError
 from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
@@ -198,7 +199,7 @@ def mcp_file(paths: Paths, target: McpTarget) -> Path:
 
     def holds_entry(path: Path) -> bool:
         try:
-            return jsonc.get(path.read_bytes(), target.entry_key) is not MISSING
+            return jsonc.get(read_plain(path), target.entry_key) is not MISSING
         except (OSError, TfxError):
             return False
 
@@ -228,7 +229,7 @@ def http_link(settings: Settings, token: str) -> Http:
 def other_hub_note(paths: Paths) -> tuple[str, ...]:
     """Return a remark on a triflux hub database that is there (S-6, K-34)."""
     database = paths.home / TRIFLUX_DATABASE
-    if not database.is_file():
+    if not is_file(database):
         return ()
     place = paths.display(database)
     note = f"a triflux hub database lies at {place}; this version of tfx cannot adopt it yet"

@@ -63,6 +63,35 @@ def test_reader_that_goes_away_is_no_error(home: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("arguments", ["setup --dry-run", "setup --dry-run --json", "list", "-h"])
+def test_full_disk_behind_a_redirection_is_told(home: Path, arguments: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -m tfx {arguments} >/dev/full"],
+        env=bare_env(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: cannot write the output: No space left on device\n"
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["setup", "setup --json", "config nonsense"])
+def test_closed_streams_are_no_error(home: Path, arguments: str, closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -m tfx {arguments} {closed}"],
+        env=bare_env(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (2 if "nonsense" in arguments else 0)
+    assert "Traceback" not in done.stderr
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "euc-kr"])
 def test_output_is_safe_on_a_terminal_that_is_not_utf8(home: Path, encoding: str) -> None:
     place = home / "가 ✓ é"
@@ -94,6 +123,7 @@ def test_bug_ends_with_3_and_a_log_without_values(home: Path) -> None:
         check=False,
     )
     assert done.returncode == 3
+    assert '"status": "internal"' in done.stdout
     logs = list((home / ".local/state/tfx/crash").iterdir())
     assert len(logs) == 1
     text = logs[0].read_text("utf-8")

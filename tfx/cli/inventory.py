@@ -21,6 +21,7 @@ _SIGN_OF = {
     "deleted": "warn",
     "modified": "warn",
     "foreign": "info",
+    "unreadable": "warn",
 }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tfx import __version__
 from tfx.core.clock import Clock, SystemClock
+from tfx.core.files import is_file
 from tfx.errors import NotFound, OperationFailed, UnsafeEnvironment
 from tfx.plan.actions import (
     Action,
@@ -104,7 +105,7 @@ class Engine:
 
         Raises NotFound for an unknown run.
         """
-        if not self._state.journal(run).is_file():
+        if not is_file(self._state.journal(run)):
             raise self._unknown(run)
         return self._write(f"undo {run}", self._undo(run), progress)
 
@@ -170,7 +171,7 @@ class Engine:
     def _undo(self, run: str) -> _Build:
         def build(manifest: Manifest) -> tuple[Step, ...]:
             path = self._state.journal(run)
-            if not path.is_file():
+            if not is_file(path):
                 raise self._unknown(run)
             return make_undo(read(path), Context(manifest, self._state, Flags(), None))
 

@@ -5,6 +5,7 @@ Knows nothing of shared files and writes nothing.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -104,7 +105,7 @@ def _find(item: FileItem) -> tuple[Found | None, Reason | None]:
     """Return what lies at the place, and what forbids to replace it (S-32, S-53)."""
     _check_inside(item)
     for parent in reversed(PurePosixPath(item.path).parents[:-1]):
-        if (item.root / parent).is_symlink():
+        if os.path.islink(item.root / parent):  # noqa: PTH114  (Path.is_symlink raises where a directory may not be entered; `look` says it then)
             return None, Reason.LINK
     found = look(item.place)
     if found.linked and not found.target.is_relative_to(item.root):

@@ -6,10 +6,12 @@ they are empty. Backups and journals of setup stay, so that `--undo` still works
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.files import is_dir, is_file
 from tfx.core.locks import holder, is_held
 from tfx.core.paths import Paths
 from tfx.errors import StateConflict
@@ -38,18 +40,23 @@ def plan_purge(paths: Paths) -> Purge:
     places = (hub.directory, paths.crash_dir)
     beside = [path for path in _database_files(hub) if path.parent != hub.directory]
     files = [path for place in places for path in _files_in(place)]
-    return Purge((*files, *beside), tuple(place for place in places if place.is_dir()))
+    return Purge((*files, *beside), tuple(place for place in places if is_dir(place)))
 
 
 def _files_in(place: Path) -> Iterator[Path]:
-    if place.is_dir() and not place.is_symlink():
-        yield from sorted(path for path in place.iterdir() if path.is_file() or path.is_symlink())
+    if is_dir(place) and not place.is_symlink():
+        try:
+            inside = sorted(place.iterdir())
+        except PermissionError:
+            yield place  # deleting it will fail, and the report then says so
+            return
+        yield from (path for path in inside if path.is_symlink() or is_file(path))
 
 
 def _database_files(hub: HubFiles) -> Iterator[Path]:
     for suffix in ("", "-wal", "-shm", ".lock"):
         path = hub.database.with_name(hub.database.name + suffix)
-        if path.is_file():
+        if is_file(path):
             yield path
 
 
@@ -68,7 +75,7 @@ def purge(paths: Paths, plan: Purge) -> tuple[ActionRow, ...]:
         )
     rows = tuple(_delete(path) for path in plan.files)
     for directory in plan.directories:
-        if not any(directory.iterdir()):
+        with contextlib.suppress(OSError):  # what else lies in it is not ours to delete
             directory.rmdir()
     return rows
 
