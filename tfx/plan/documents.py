@@ -121,6 +121,9 @@ class Document:
                 raise Obstacle(Reason.UNEDITABLE, error.message) from error
             _model(model, edit)
         value = parse(self.format, data)
+        if self.format is Format.TOML:
+            for edit in edits:
+                _drop_implied(model, value, edit)
         if not canonical_equal(value, model):
             raise Obstacle(
                 Reason.UNEDITABLE, "the edited text would say more or less than was asked for"
@@ -186,6 +189,25 @@ def array(value: JsonValue, key: KeyPath) -> list[JsonValue]:
     if not isinstance(found, list):
         raise Obstacle(Reason.UNPARSABLE, f"{'.'.join(key)} is not an array")
     return found
+
+
+def _drop_implied(model: JsonValue, value: JsonValue, edit: Edit) -> None:
+    """Take out of the model what only its last entry made a TOML table (or array of tables).
+
+    The user may have deleted the other tables beside our entry: `[mcp_servers.tfx-hub]` is then
+    all that makes `mcp_servers`, and nothing is left to say so once it is gone.
+    """
+    if not isinstance(edit, DeleteKey | RemoveElement):
+        return
+    deepest = len(edit.key) - isinstance(edit, DeleteKey)
+    for depth in range(deepest, 0, -1):
+        path = edit.key[:depth]
+        above = lookup(model, path[:-1])
+        if not isinstance(above, dict) or above.get(path[-1]) not in ({}, []):
+            return
+        if lookup(value, path) is not MISSING:
+            return
+        del above[path[-1]]
 
 
 def _model(root: JsonValue, edit: Edit) -> None:

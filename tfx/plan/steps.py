@@ -169,6 +169,8 @@ def _refusal_hint(reason: Reason, path: Path) -> str:
             return f"correct {path} and run `tfx setup` again; it was left as it is"
         case Reason.UNREADABLE:
             return f"make {path} readable for you and run `tfx setup` again"
+        case Reason.UNEDITABLE:
+            return f"edit {path} by hand; it was left as it is"
         case _:
             return f"look at {path} and move away what is in the way"
 
