@@ -5,6 +5,7 @@ Knows no agent and no asset; what is wanted comes in as a Desired.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from tfx import __version__
 from tfx.core.clock import Clock, SystemClock
 from tfx.core.files import is_file
-from tfx.errors import NotFound, OperationFailed, UnsafeEnvironment
+from tfx.errors import NotFound, OperationFailed, TfxError, UnsafeEnvironment
 from tfx.plan.actions import (
     Action,
     Desired,
@@ -212,7 +213,12 @@ class Engine:
             steps = build(manifest)
             if all(step.idle for step in steps):
                 return Report(None, _as_planned(steps, removing=removing), recovered)
-            return self._run(operation, steps, manifest, recovered, progress, removing=removing)
+            try:
+                return self._run(operation, steps, manifest, recovered, progress, removing=removing)
+            except BaseException:  # Control-C, a full disk, a bug: what was begun ends now
+                with contextlib.suppress(OSError, TfxError):
+                    recover(self._state, load(self._state.manifest), self._save, _no_checkpoint)
+                raise
 
     def _run(
         self,
@@ -228,13 +234,11 @@ class Engine:
         with Journal(self._state.journal(run), self._checkpoint) as journal:
             journal.begin(operation, __version__, self._clock.now_ms())
             writing = Writing(run, self._state, journal, self._disk)
-            try:
-                outcomes = writing.carry_out(steps, progress or _no_progress, removing=removing)
-            finally:
-                writing.prune_dirs(manifest)
-                manifest = manifest.after(writing.changes, run)
-                self._save(manifest)
-                journal.commit()
+            outcomes = writing.carry_out(steps, progress or _no_progress, removing=removing)
+            writing.prune_dirs(manifest)
+            manifest = manifest.after(writing.changes, run)
+            self._save(manifest)
+            journal.commit()
         if not writing.touched and not writing.changes:
             self._state.discard(run)
             return Report(None, outcomes, recovered)
