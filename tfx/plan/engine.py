@@ -33,7 +33,7 @@ from tfx.plan.journal import Journal, Story, read
 from tfx.plan.manifest import load, save
 from tfx.plan.outcomes import outcome_of
 from tfx.plan.planner import make_removal, make_steps
-from tfx.plan.records import Manifest
+from tfx.plan.records import EntryRecord, FileRecord, Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
@@ -112,10 +112,21 @@ class Engine:
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that `undo` can take back, newest first; writes nothing."""
-        stories = [read(self._state.journal(run)) for run in reversed(self._state.journals())]
         return tuple(
-            _shown(story) for story in stories if story.committed and (story.done or story.records)
+            _shown(story)
+            for story in self._stories()
+            if story.committed and (story.done or story.records)
         )
+
+    def has_edited_shared_files(self) -> bool:
+        """Say whether a shared file that was there before us was ever edited (K-5)."""
+        kept = self.manifest().shared.values()
+        return any(not record.created for record in kept) or any(
+            _edits_shared(story) for story in self._stories()
+        )
+
+    def _stories(self) -> list[Story]:
+        return [read(self._state.journal(run)) for run in reversed(self._state.journals())]
 
     def diff(self, desired: Desired, action: Action) -> Diff:
         """Return the three versions behind a conflict of a plan of this Desired."""
@@ -272,8 +283,19 @@ def still_staged(
 
 
 def _shown(story: Story) -> Run:
+    """Return a run for people: `changes` counts files and entries, as the run's own report did."""
+    changes = [*story.records, *(change for intent in story.done for change in intent.changes)]
+    items = sum(isinstance(change.record, FileRecord | EntryRecord) for change in changes)
     targets = tuple(str(intent.target) for intent in story.done)
-    return Run(story.run, story.operation, story.at_ms, len(targets) + len(story.records), targets)
+    return Run(story.run, story.operation, story.at_ms, items, targets)
+
+
+def _edits_shared(story: Story) -> bool:
+    return any(
+        intent.before is not None
+        and any(isinstance(change.record, EntryRecord) for change in intent.changes)
+        for intent in story.done
+    )
 
 
 def _as_planned(steps: Iterable[Step], *, removing: bool) -> tuple[Outcome, ...]:

@@ -65,7 +65,7 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
         plan = engine.plan(preview, options.flags)
         data = planned(options.mode, rows, plan, notes)
         return planned_result(data, plan, missing, options.mode)
-    if not options.yes and not engine.runs():
+    if not options.yes and not engine.has_edited_shared_files():
         plan = engine.plan(preview, options.flags)
         data = planned(Mode.DRY_RUN, rows, plan, notes)
         if plan.changes_shared_files and not ask(data):
