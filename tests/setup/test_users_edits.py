@@ -70,3 +70,29 @@ def test_s56_own_jsonc_server_and_notes_around_ours(machine: Machine, transport:
     assert "tfx-hub" not in after
     for kept in ("/* gone */ // own", "// the hub", '"late": [1]'):
         assert kept in after
+
+
+@TRANSPORTS
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"a": 1}'])
+def test_shared_file_that_the_user_deleted_stays_away(
+    machine: Machine, transport: str, content: bytes
+) -> None:
+    settings = machine.write(GEMINI, content)
+    config = machine.write(CODEX, content.replace(b'{"a": 1}', b"a = 1").strip(b"{}"))
+    assert machine.setup("--mcp-transport", transport).code == 0
+    settings.unlink()
+    config.unlink()
+    preview = machine.setup("--remove", "--dry-run")
+    assert preview.code == 0
+    assert machine.setup("--remove").code == 0
+    assert not settings.exists()
+    assert not config.exists()
+
+
+def test_new_json_file_reads_as_if_a_person_had_written_it(machine: Machine) -> None:
+    assert machine.setup("--mcp-transport", "stdio").code == 0
+    text = (machine.home / GEMINI).read_text("utf-8")
+    assert text.startswith('{\n  "mcpServers": {\n    "tfx-hub": {\n')
+    assert text.endswith("  }\n}\n")
+    assert machine.setup("--remove").code == 0
+    assert not (machine.home / ".gemini").exists()

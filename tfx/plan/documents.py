@@ -54,6 +54,16 @@ def is_blank(of: Format, data: bytes) -> bool:
     return not text or (of is not Format.TOML and b"".join(text.split()) == b"{}")
 
 
+def starting_bytes(of: Format, data: bytes | None) -> bytes:
+    """Return what edits start from: the bytes of the file, an empty document where there is none.
+
+    A file that is there and empty stays as it is, so that removal gives back an empty file.
+    """
+    if data is not None:
+        return data
+    return b"" if of is Format.TOML else b"{}\n"
+
+
 @dataclass(frozen=True, slots=True)
 class SetKey:
     """Set a key, its parents made where they are missing."""

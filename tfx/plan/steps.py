@@ -25,7 +25,7 @@ from tfx.plan.actions import (
     WantedEntry,
 )
 from tfx.plan.disk import Write
-from tfx.plan.documents import Document
+from tfx.plan.documents import Document, starting_bytes
 from tfx.plan.look import Found, Obstacle, look
 from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
@@ -123,11 +123,11 @@ def read_shared(path: Path, of: Format, context: Context) -> tuple[Found, Docume
         found = look(path, LIMIT_BYTES)
         with contextlib.suppress(Obstacle):
             if found.data or found.state is None:
-                return found, Document.read(of, found.data or b"")
+                return found, Document.read(of, starting_bytes(of, found.data))
         patience.sleep(pause_s)
     patience.spent.add(path)
     found = look(path, LIMIT_BYTES)
-    return found, Document.read(of, found.data or b"")
+    return found, Document.read(of, starting_bytes(of, found.data))
 
 
 def conflict_hint(reason: Reason) -> str:
