@@ -16,10 +16,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
+from tfx.agents.catalogue import AGENTS
 from tfx.agents.detect import Detected
 from tfx.agents.entries import mcp_entry
 from tfx.agents.model import HUB_ENTRY, Agent, Http, McpTarget, Stdio
-from tfx.agents.roots import written_roots
+from tfx.agents.roots import known_roots, written_roots
 from tfx.config import jsonc
 from tfx.config.keypath import MISSING
 from tfx.config.settings import Settings
@@ -114,6 +115,7 @@ def desired(
         agents_in_scope=frozenset(agent.name for agent in agents),
         places=frozenset(_places(paths, agents)),
         renames=renames(paths),
+        searched=frozenset(known_roots(paths, AGENTS)),
     )
 
 

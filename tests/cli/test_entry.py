@@ -103,6 +103,25 @@ def test_output_is_safe_on_a_terminal_that_is_not_utf8(home: Path, encoding: str
     assert tfx(home, "config", "path", env=env).code == 0
 
 
+@pytest.mark.parametrize(
+    "command", ["", "setup", "list", "version", "update", "config", "config show", "config check"]
+)
+def test_help_fits_its_lines(home: Path, command: str) -> None:
+    ran = tfx(home, *command.split(), "--help")
+    assert ran.code == 0
+    assert not [
+        line for line in ran.out.splitlines() if line.endswith("...") and "Usage" not in line
+    ]
+    assert not [line for line in ran.out.splitlines() if line.endswith("-")]
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_usage_error_names_the_help_of_its_command(home: Path) -> None:
+    assert "hint: tfx setup --help" in tfx(home, "setup", "--undo").err
+    assert tfx(home, "setup", "--undo", env=bare_env(home)).code == 2
+    assert tfx(home, "--json", "setup", "--undo").document["command"] == "setup"
+
+
 CRASH = """
 import sys
 from tfx.cli.entry import run

@@ -12,12 +12,9 @@ from tests.support import TFX, Machine, Ran, tfx
 
 UID = 65534
 COMMANDS = [
-    ("setup", "--dry-run", "--mcp-transport", "stdio"),
     ("setup", "--mcp-transport", "stdio"),
     ("list",),
     ("version",),
-    ("config", "check"),
-    ("setup", "--remove"),
     ("setup", "--remove", "--purge", "--yes"),
 ]
 
@@ -114,8 +111,6 @@ def test_path_may_name_a_directory_that_is_closed_to_the_user(machine: Machine) 
         ".config/opencode/opencode.jsonc",
         ".config/tfx/config.toml",
         ".codex/auth.json",
-        ".claude.json",
-        ".claude",
         ".agents",
         ".local/state/tfx",
     ],
@@ -127,6 +122,6 @@ def test_fifo_in_place_of_a_file_never_blocks(machine: Machine, path: str) -> No
         os.mkfifo(fifo.with_suffix(".jsonc"))
     os.mkfifo(fifo)
     for command in COMMANDS:
-        ran = tfx(machine.home, *command, "--json", env=machine.env, timeout_s=20)
+        ran = tfx(machine.home, *command, "--json", env=machine.env, timeout_s=30)
         assert ran.code in {0, 1, 2, 4, 5}, (command, ran.out, ran.err)
     assert fifo.is_fifo()

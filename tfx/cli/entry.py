@@ -75,9 +75,18 @@ def _usage(arguments: Sequence[str], error: Exception) -> int:
         return Exit.USAGE
     text = str(getattr(error, "format_message", error.__str__)())
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "tfx"
+    path = context.command_path if context is not None else _command_in(arguments)
     problem = InvalidRequest(text, code="usage", hint=f"{path} --help")
     return _report(arguments, failure(problem), path.removeprefix("tfx").strip())
+
+
+def _command_in(arguments: Sequence[str]) -> str:
+    """Return the command line's first words that name a command, for an error without context."""
+    from tfx.cli.app import app
+
+    names = {command.name for command in app.registered_commands}
+    word = next((word for word in arguments if not word.startswith("-")), "")
+    return f"tfx {word}" if word in names else "tfx"
 
 
 def _report(arguments: Sequence[str], result: Result[None], command: str = "") -> int:

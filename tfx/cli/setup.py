@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from tfx.setup.options import Options
     from tfx.setup.report import ActionRow, RunsData, SetupData
 
-EPILOG = """Nothing of yours is overwritten or deleted: what you edited, deleted or made yourself
-is kept and reported as a conflict (exit 1) until you say --take-new, --keep-mine or --restore.
-Every run can be taken back with --undo RUN."""
+EPILOG = """\b
+Nothing of yours is overwritten or deleted: what you edited, deleted or made
+yourself is kept and reported as a conflict (exit 1) until you say --take-new,
+--keep-mine or --restore. Every run can be taken back with --undo RUN."""
 
 
 def setup(
@@ -184,7 +185,7 @@ def _render_action(screen: Screen, row: ActionRow) -> None:
     screen.line(f"{verb} {row.target}{who}{why}", sign=_SIGN_OF[row.status])
     if row.hint:
         screen.line(f"    {row.hint}")
-    for name in ("snippet", "staged"):
+    for name in ("snippet", "staged", "merge"):
         if value := row.detail.get(name):
             screen.line(f"    {name}: {value}")
     if screen.wishes.verbose or "backup" in row.reason:

@@ -141,7 +141,8 @@ class Engine:
 
     def _setup(self, desired: Desired, flags: Flags | None) -> _Build:
         self._refuse_state_in(
-            [*desired.places, *(wanted.root for wanted in desired.files)], desired
+            [*desired.places, *desired.searched, *(wanted.root for wanted in desired.files)],
+            desired,
         )
 
         patience = Patience(self._sleep)

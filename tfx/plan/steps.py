@@ -148,7 +148,8 @@ def refused(
 ) -> Action:
     """Return the action for something that is left exactly as it is (S-54)."""
     at = f"{path}:{obstacle.line}:{obstacle.column}" if obstacle.line else str(path)
-    detail = obstacle.detail if str(path) in obstacle.detail else f"{at}: {obstacle.detail}"
+    what = obstacle.detail.removeprefix(f"line {obstacle.line}, column {obstacle.column}: ")
+    detail = what if str(path) in what else f"{at}: {what}"
     return Action(
         ActionKind.REFUSED,
         obstacle.reason,
