@@ -16,13 +16,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
+from tfx.agents.catalogue import AGENTS
 from tfx.agents.detect import Detected
 from tfx.agents.entries import mcp_entry
 from tfx.agents.model import HUB_ENTRY, Agent, Http, McpTarget, Stdio
-from tfx.agents.roots import written_roots
+from tfx.agents.roots import known_roots, written_roots
 from tfx.config import jsonc
 from tfx.config.keypath import MISSING
 from tfx.config.settings import Settings
+from tfx.core.files import is_file, read_plain
 from tfx.core.paths import Paths
 from tfx.errors import TfxError
 from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
@@ -113,6 +115,7 @@ def desired(
         agents_in_scope=frozenset(agent.name for agent in agents),
         places=frozenset(_places(paths, agents)),
         renames=renames(paths),
+        searched=frozenset(known_roots(paths, AGENTS)),
     )
 
 
@@ -198,7 +201,7 @@ def mcp_file(paths: Paths, target: McpTarget) -> Path:
 
     def holds_entry(path: Path) -> bool:
         try:
-            return jsonc.get(path.read_bytes(), target.entry_key) is not MISSING
+            return jsonc.get(read_plain(path), target.entry_key) is not MISSING
         except (OSError, TfxError):
             return False
 
@@ -228,7 +231,7 @@ def http_link(settings: Settings, token: str) -> Http:
 def other_hub_note(paths: Paths) -> tuple[str, ...]:
     """Return a remark on a triflux hub database that is there (S-6, K-34)."""
     database = paths.home / TRIFLUX_DATABASE
-    if not database.is_file():
+    if not is_file(database):
         return ()
     place = paths.display(database)
     note = f"a triflux hub database lies at {place}; this version of tfx cannot adopt it yet"

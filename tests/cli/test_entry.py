@@ -63,6 +63,35 @@ def test_reader_that_goes_away_is_no_error(home: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("arguments", ["setup --dry-run", "setup --dry-run --json", "list", "-h"])
+def test_full_disk_behind_a_redirection_is_told(home: Path, arguments: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -m tfx {arguments} >/dev/full"],
+        env=bare_env(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: cannot write the output: No space left on device\n"
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["setup", "setup --json", "config nonsense"])
+def test_closed_streams_are_no_error(home: Path, arguments: str, closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -m tfx {arguments} {closed}"],
+        env=bare_env(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (2 if "nonsense" in arguments else 0)
+    assert "Traceback" not in done.stderr
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "euc-kr"])
 def test_output_is_safe_on_a_terminal_that_is_not_utf8(home: Path, encoding: str) -> None:
     place = home / "가 ✓ é"
@@ -72,6 +101,25 @@ def test_output_is_safe_on_a_terminal_that_is_not_utf8(home: Path, encoding: str
     assert ran.code == 0
     assert ran.data["path"] == str(place / "tfx" / "config.toml")
     assert tfx(home, "config", "path", env=env).code == 0
+
+
+@pytest.mark.parametrize(
+    "command", ["", "setup", "list", "version", "update", "config", "config show", "config check"]
+)
+def test_help_fits_its_lines(home: Path, command: str) -> None:
+    ran = tfx(home, *command.split(), "--help")
+    assert ran.code == 0
+    assert not [
+        line for line in ran.out.splitlines() if line.endswith("...") and "Usage" not in line
+    ]
+    assert not [line for line in ran.out.splitlines() if line.endswith("-")]
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_usage_error_names_the_help_of_its_command(home: Path) -> None:
+    assert "hint: tfx setup --help" in tfx(home, "setup", "--undo").err
+    assert tfx(home, "setup", "--undo", env=bare_env(home)).code == 2
+    assert tfx(home, "--json", "setup", "--undo").document["command"] == "setup"
 
 
 CRASH = """
@@ -94,6 +142,7 @@ def test_bug_ends_with_3_and_a_log_without_values(home: Path) -> None:
         check=False,
     )
     assert done.returncode == 3
+    assert '"status": "internal"' in done.stdout
     logs = list((home / ".local/state/tfx/crash").iterdir())
     assert len(logs) == 1
     text = logs[0].read_text("utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -363,5 +365,59 @@ def test_an_interrupted_run_records_what_it_did(machine: Machine) -> None:
     engine: Engine = machine.engine()
     assert len(engine.runs()) == 1
     wanted_state(machine, "1")
+    machine.remove()
+    assert machine.contents() == before
+
+
+class _Interrupting(Disk):
+    """Control-C at one call of the disk: before it is made or right after it."""
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        self._left = at
+        self._after = after
+
+    def _now(self) -> bool:
+        self._left -= 1
+        return self._left == 0
+
+    def rename(self, source: Path, target: Path) -> None:
+        now = self._now()
+        if now and not self._after:
+            raise KeyboardInterrupt
+        super().rename(source, target)
+        if now:
+            raise KeyboardInterrupt
+
+    def link(self, source: Path, target: Path) -> None:
+        now = self._now()
+        if now and not self._after:
+            raise KeyboardInterrupt
+        super().link(source, target)
+        if now:
+            raise KeyboardInterrupt
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        if self._now():
+            raise KeyboardInterrupt
+        super().write(descriptor, data)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(1, 25))
+@pytest.mark.parametrize("operation", ["setup", "remove"])
+def test_s43_control_c_inside_a_write_leaves_nothing_half_done(
+    machine: Machine, operation: str, at: int, *, after: bool
+) -> None:
+    users_home(machine)
+    before = machine.contents()
+    if operation == "remove":
+        machine.apply(machine.desired())
+    machine.disk = _Interrupting(at, after=after)
+    run = machine.remove if operation == "remove" else partial(machine.apply, machine.desired())
+    with contextlib.suppress(KeyboardInterrupt):
+        run()
+    assert list(machine.home.rglob(".tfx-*")) == []
+    machine.disk = None
+    run()
     machine.remove()
     assert machine.contents() == before

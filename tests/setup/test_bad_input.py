@@ -48,6 +48,8 @@ def test_s54_unparsable_file_is_refused_and_the_rest_done(
     assert Path(path).name in refused[0]["message"]
     if position:
         assert f"{position[0]}:{position[1]}" in refused[0]["message"]
+        assert "column" not in refused[0]["message"]  # said once, and so is the path:
+    assert refused[0]["message"].count(str(target)) == 1
     assert (machine.home / ".claude/skills/tfx-setup/SKILL.md").is_file()
     others = {CLAUDE, ".codex/config.toml"} - {path}
     assert all("tfx-hub" in (machine.home / name).read_text("utf-8") for name in others)
@@ -173,3 +175,13 @@ def test_settings_leave_out_what_the_user_does_not_want(machine: Machine) -> Non
     assert not (machine.home / SETTINGS).exists()
     assert not (machine.home / ".claude/skills/tfx-doctor").exists()
     assert (machine.home / ".claude/skills/tfx-setup").exists()
+
+
+@pytest.mark.parametrize("place", [".agents/skills", ".copilot/skills", ".config/opencode/skills"])
+def test_s30_state_in_a_skills_root_of_an_absent_agent_is_refused(
+    tmp_path: Path, place: str
+) -> None:
+    machine = Machine(tmp_path, "claude")
+    ran = machine.setup(XDG_STATE_HOME=str(machine.home / place))
+    assert (ran.code, ran.document["status"]) == (5, "refused")
+    assert list(machine.home.iterdir()) == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -297,3 +300,27 @@ def test_version_names_every_part(machine: Machine) -> None:
         "codex": "0.171.0",
         "gemini": "0.61.0",
     }
+
+
+def test_s36_merge_of_an_edited_file_that_was_renewed_is_offered(machine: Machine) -> None:
+    machine.setup()
+    script = machine.home / SCRIPT
+    manifest = machine.home / ".local/state/tfx/setup/manifest.json"
+    older = b"#!/bin/sh\n# an older version\n"
+    sha256 = hashlib.sha256(older).hexdigest()
+    (machine.home / ".local/state/tfx/setup/base" / sha256).write_bytes(older)
+    document = json.loads(manifest.read_bytes())
+    record = next(row for row in document["files"] if row["path"] == Path(SCRIPT).name)
+    record["sha256"] = sha256
+    manifest.write_text(json.dumps(document), "utf-8")
+    script.write_bytes(older + b"# mine\n")
+    for option in ([], ["--check"]):
+        row = next(r for r in machine.setup(*option).data["actions"] if r["status"] == "conflict")
+        words = shlex.split(row["detail"]["merge"])
+        done = subprocess.run(words, capture_output=True, check=False)
+        assert done.returncode in {0, 1}
+        assert b"# mine" in done.stdout
+        assert f"merge: {row['detail']['merge']}" in machine.tfx("setup", *option).out.replace(
+            "~", str(machine.home)
+        )
+    assert script.read_bytes() == older + b"# mine\n"

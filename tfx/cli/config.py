@@ -75,7 +75,7 @@ def show(ctx: typer.Context) -> None:
 
 @app.command("check", cls=Command)
 def check(ctx: typer.Context) -> None:
-    """Name every error in config.toml and in the variables that win over it.
+    """Name every error in config.toml and in the variables over it.
 
     Exit status 2 when there is one.
     """

@@ -5,13 +5,16 @@ Usage errors become the envelope too; an unexpected exception becomes a log with
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from tfx.errors import Exit, InvalidRequest, TfxError
-from tfx.result import Result, failure
+from tfx.result import Result, Status, failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run tfx with these arguments and return the exit status."""
     from tfx.cli.app import app
 
+    _open_missing_streams()
     command = typer.main.get_command(app)
     # rc files are never written (K-15): the completion script is shown, not installed
     command.params = [p for p in command.params if p.name != "install_completion"]
@@ -31,15 +35,38 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted")
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        return Exit.OK
-    except TfxError as error:
-        return _report(arguments, failure(error))
     except Exception as error:  # noqa: BLE001  (the one place where bugs end)
-        if isinstance(error, _ClickError):
-            return _usage(arguments, error)
-        return _crash(arguments, error)
+        return _failed(arguments, error)
     return code if isinstance(code, int) else Exit.OK
+
+
+def _failed(arguments: Sequence[str], error: Exception) -> int:
+    match error:
+        case BrokenPipeError():  # a reader that went away
+            return Exit.OK
+        case OSError(filename=None):
+            return _unheard(error)
+        case TfxError():
+            return _report(arguments, failure(error))
+        case _ if isinstance(error, _ClickError):
+            return _usage(arguments, error)
+        case _:
+            return _crash(arguments, error)
+
+
+def _open_missing_streams() -> None:
+    """Put the null device where the caller closed a standard stream (`tfx setup >&-`)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (it stays open to the end)
+
+
+def _unheard(error: OSError) -> int:
+    """Say on stderr that the output could not be written: a full disk behind a redirection."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+    with contextlib.suppress(OSError):
+        _say(f"error: cannot write the output: {error.strerror or error}")
+    return Exit.FAILED
 
 
 def _usage(arguments: Sequence[str], error: Exception) -> int:
@@ -48,9 +75,18 @@ def _usage(arguments: Sequence[str], error: Exception) -> int:
         return Exit.USAGE
     text = str(getattr(error, "format_message", error.__str__)())
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "tfx"
+    path = context.command_path if context is not None else _command_in(arguments)
     problem = InvalidRequest(text, code="usage", hint=f"{path} --help")
     return _report(arguments, failure(problem), path.removeprefix("tfx").strip())
+
+
+def _command_in(arguments: Sequence[str]) -> str:
+    """Return the command line's first words that name a command, for an error without context."""
+    from tfx.cli.app import app
+
+    names = {command.name for command in app.registered_commands}
+    word = next((word for word in arguments if not word.startswith("-")), "")
+    return f"tfx {word}" if word in names else "tfx"
 
 
 def _report(arguments: Sequence[str], result: Result[None], command: str = "") -> int:
@@ -73,7 +109,7 @@ def _crash(arguments: Sequence[str], error: Exception) -> int:
         hint=f"please report it with this log, which holds no values: {where}",
     )
     result = failure(problem)
-    _report(arguments, Result(None, problems=result.problems, exit_override=Exit.INTERNAL))
+    _report(arguments, Result(None, Status.INTERNAL, result.problems))
     return Exit.INTERNAL
 
 

@@ -21,11 +21,12 @@ _SIGN_OF = {
     "deleted": "warn",
     "modified": "warn",
     "foreign": "info",
+    "unreadable": "warn",
 }
 
 
 def list_skills(ctx: typer.Context) -> None:
-    """List the skills of every agent: bundled, installed, modified and your own.
+    """List the skills: bundled, installed, modified and your own.
 
     Each directory is shown once, with the agents that read it.
     """
@@ -50,7 +51,7 @@ def _render_list(screen: Screen, data: ListData) -> None:
 
 
 def version(ctx: typer.Context) -> None:
-    """Show the version of tfx, of what it installed, and of every agent CLI found."""
+    """Show the versions of tfx, of its assets and of every agent CLI."""
 
     def feature(screen: Screen, paths: Paths) -> Result[VersionData]:
         from tfx.setup import inventory

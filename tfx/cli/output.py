@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TextIO, TypeVar, cast
 from tfx.result import Problem, Result, Status, envelope, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
@@ -111,6 +111,15 @@ class Screen:
     def interactive(self) -> bool:
         """True when a person can answer: a terminal on both sides and no `--json`."""
         return self._in.isatty() and self._err.isatty() and not self.wishes.json
+
+    @contextlib.contextmanager
+    def aloud(self) -> Iterator[None]:
+        """Draw what a question is about, even with `--quiet`."""
+        quiet, self.wishes.quiet = self.wishes.quiet, False
+        try:
+            yield
+        finally:
+            self.wishes.quiet = quiet
 
     def ask(self, question: str) -> bool:
         """Ask a yes/no question on stderr; an empty answer or end of input is no."""

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from tfx.setup.options import Options
     from tfx.setup.report import ActionRow, RunsData, SetupData
 
-EPILOG = """Nothing of yours is overwritten or deleted: what you edited, deleted or made yourself
-is kept and reported as a conflict (exit 1) until you say --take-new, --keep-mine or --restore.
-Every run can be taken back with --undo RUN."""
+EPILOG = """\b
+Nothing of yours is overwritten or deleted: what you edited, deleted or made
+yourself is kept and reported as a conflict (exit 1) until you say --take-new,
+--keep-mine or --restore. Every run can be taken back with --undo RUN."""
 
 
 def setup(
@@ -102,25 +103,33 @@ def setup(
         if said.undo is not None:
             return run.undo(paths, said, say=screen.progress)
         if said.remove:
-            return run.remove(
-                paths, said, ask=_Asker(screen, default=not purge), say=screen.progress
-            )
-        return run.setup(paths, said, ask=_Asker(screen, default=True), say=screen.progress)
+            ask = _Asker(screen, shown, default=not purge)
+            return run.remove(paths, said, ask=ask, say=screen.progress)
+        ask = _Asker(screen, shown, default=True)
+        return run.setup(paths, said, ask=ask, say=screen.progress)
 
-    finish(ctx, "setup", feature, _render, told=_TOLD)
+    def render(screen: Screen, data: SetupData | RunsData) -> None:
+        if data not in shown:  # what was asked about and declined stands there already
+            _render(screen, data)
+
+    shown: list[SetupData | RunsData] = []
+    finish(ctx, "setup", feature, render, told=_TOLD)
 
 
 class _Asker:
     """Shows what is about to happen and asks; without a terminal the default holds (K-5)."""
 
-    def __init__(self, screen: Screen, *, default: bool) -> None:
+    def __init__(self, screen: Screen, shown: list[SetupData | RunsData], *, default: bool) -> None:
         self._screen = screen
+        self._shown = shown
         self._default = default
 
     def __call__(self, data: SetupData) -> bool:
         if not self._screen.interactive:
             return self._default
-        _render_setup(self._screen, data)
+        with self._screen.aloud():
+            _render_setup(self._screen, data)
+        self._shown.append(data)
         return self._screen.ask("Apply this?")
 
 
@@ -176,7 +185,7 @@ def _render_action(screen: Screen, row: ActionRow) -> None:
     screen.line(f"{verb} {row.target}{who}{why}", sign=_SIGN_OF[row.status])
     if row.hint:
         screen.line(f"    {row.hint}")
-    for name in ("snippet", "staged"):
+    for name in ("snippet", "staged", "merge"):
         if value := row.detail.get(name):
             screen.line(f"    {name}: {value}")
     if screen.wishes.verbose or "backup" in row.reason:

@@ -6,9 +6,6 @@ the file, that over the default.
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +16,7 @@ from tfx.config.settings_keys import BY_PATH, KEYS, TABLES, Key, advice
 from tfx.config.toml.document import MAX_BYTES, Document, to_json
 from tfx.config.toml.document import load as load_document
 from tfx.config.toml.spans import position
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.errors import BadSettings, JsonValue, UnparsableFile
 
@@ -168,21 +166,13 @@ def _document(paths: Paths) -> Document | None:
 def _read(paths: Paths, file: Path) -> bytes | None:
     """Return the bytes, or None when there is no file; a FIFO or device is never waited for."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            kind = os.fstat(descriptor).st_mode
-            if stat.S_ISREG(kind):
-                with os.fdopen(descriptor, "rb", closefd=False) as stream:
-                    return stream.read(MAX_BYTES + 1)
-        finally:
-            os.close(descriptor)
-        reason = "it is a directory" if stat.S_ISDIR(kind) else "it is not a regular file"
+        return read_plain(file, MAX_BYTES + 1)
     except FileNotFoundError:
         if not file.is_symlink():
             return None
         reason = "it is a symbolic link that leads nowhere"
     except OSError as error:
-        reason = os.strerror(error.errno or errno.EIO)
+        reason = error.strerror or str(error)
     raise BadSettings(
         f"{paths.display(file)} cannot be read: {reason}",
         hint="tfx config path",

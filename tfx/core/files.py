@@ -6,6 +6,7 @@ Knows nothing of what the bytes mean or who owns them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -18,6 +19,34 @@ PRIVATE_FILE = 0o600
 def digest(data: bytes) -> str:
     """Return the SHA-256 of bytes as lower-case hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+def is_file(path: Path) -> bool:
+    """Say whether a path leads to a regular file; what may not be looked at does not."""
+    return os.path.isfile(path)  # noqa: PTH113  (Path.is_file raises where a directory may not be entered)
+
+
+def is_dir(path: Path) -> bool:
+    """Say whether a path leads to a directory; what may not be looked at does not."""
+    return os.path.isdir(path)  # noqa: PTH112  (Path.is_dir raises where a parent may not be entered)
+
+
+def read_plain(path: Path, limit_bytes: int = -1) -> bytes:
+    """Return the (first) bytes of a regular file, links followed, without waiting for a FIFO.
+
+    Raises OSError, also for anything that is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
+        if not stat.S_ISREG(kind):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(limit_bytes)
+    finally:
+        os.close(descriptor)
 
 
 def permissions(path: Path) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tfx.core.files import PRIVATE_FILE
+from tfx.core.files import PRIVATE_FILE, read_plain
 from tfx.core.process import boot_id, start_token
 
 _PROBE_PAUSES_S = (0.001, 0.002, 0.004, 0.008, 0.016)
@@ -97,7 +97,7 @@ def is_held(path: Path) -> bool:
     A missing or unreadable file counts as free: who may not read it could not hold it either.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:
@@ -112,8 +112,7 @@ def is_held(path: Path) -> bool:
 def holder(path: Path) -> Holder | None:
     """Return whom the lock file names, or None for a free, new or unreadable one."""
     try:
-        with path.open("rb") as file:
-            document = json.loads(file.read(_MAX_HOLDER_BYTES))
+        document = json.loads(read_plain(path, _MAX_HOLDER_BYTES))
         return Holder(
             str(document["purpose"]),
             int(document["pid"]),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.files import is_dir, is_file
 from tfx.errors import UnsafeEnvironment
 
 APP = "tfx"
@@ -72,7 +73,7 @@ class Paths:
         """Return the absolute path of a program on PATH, or None; relative entries are skipped."""
         for entry in self.env.get("PATH", "").split(os.pathsep):
             candidate = Path(entry) / name
-            if entry.startswith("/") and candidate.is_file() and os.access(candidate, os.X_OK):
+            if entry.startswith("/") and is_file(candidate) and os.access(candidate, os.X_OK):
                 return candidate
         return None
 
@@ -124,9 +125,9 @@ def _home(env: Mapping[str, str]) -> Path:
             f"HOME {what}, so there is no place to work in",
             hint="set HOME to your home directory and run the command again",
         )
-    if not Path(value).is_dir():
+    if not (is_dir(Path(value)) and os.access(value, os.X_OK)):
         raise UnsafeEnvironment(
-            f"HOME is not a directory: {value}",
+            f"HOME is not a directory that you may enter: {value}",
             hint="set HOME to your home directory and run the command again",
         )
     return Path(value)

@@ -86,6 +86,7 @@ class Desired:
     wants nothing there; a recorded item is retired only in a place of this run, so a config
     directory that moved never loses anything (S-17). Places of `files` and `entries` count anyway.
     `renames`: asset → its successor, for the message of a retired asset (S-35).
+    `searched`: directories in which some client looks for skills; STATE may be in none (S-30).
     """
 
     files: tuple[WantedFile, ...] = ()
@@ -93,6 +94,7 @@ class Desired:
     agents_in_scope: frozenset[str] = frozenset()
     places: frozenset[Path] = frozenset()
     renames: Mapping[str, str] = field(default_factory=dict)
+    searched: frozenset[Path] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

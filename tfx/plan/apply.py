@@ -135,29 +135,34 @@ class Run:
         return self._state.keep(self.name, number, write.target, found.data)
 
     def _attempt(self, intent: Intent, write: Write) -> _Failure | None:
-        """Make the change and write down how it ended. Raises Moved."""
+        """Make the change and write down how it ended. Raises Moved.
+
+        What nobody expected (Control-C, a bug) leaves the intent open, for recovery to judge.
+        """
         writer = Writer(self._disk, lambda data: self._tear(intent, data))
         spare = Spare.beside(write.target, self.name, intent.number)
         failure: _Failure | None = None
         try:
             _make_dirs(intent.dirs, private=not write.mode & 0o077)
             writer.carry_out(write, spare)
+        except Moved:
+            self._end(intent, write)
+            raise
         except ReadOnly as error:
             failure = _Failure(OutcomeStatus.PARTIAL, str(error))
         except (Unverified, OperationFailed) as error:
             failure = _Failure(OutcomeStatus.FAILED, str(error))
         except OSError as error:
             failure = _Failure(OutcomeStatus.FAILED, _words(error))
-        finally:
-            done = _holds(write.target, intent.after)
-            self._end(intent, Fate.DONE if done else Fate.DROPPED)
+        self._end(intent, write)
         return failure
 
     def _tear(self, intent: Intent, data: bytes) -> None:
         name = self._state.keep(self.name, intent.number, Path(f"{intent.target.name}.new"), data)
         self._journal.tear(intent.number, name)
 
-    def _end(self, intent: Intent, fate: Fate) -> None:
+    def _end(self, intent: Intent, write: Write) -> None:
+        fate = Fate.DONE if _holds(write.target, intent.after) else Fate.DROPPED
         if fate is Fate.DONE:
             self.changes += intent.changes
             self.touched = True

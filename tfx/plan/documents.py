@@ -54,6 +54,16 @@ def is_blank(of: Format, data: bytes) -> bool:
     return not text or (of is not Format.TOML and b"".join(text.split()) == b"{}")
 
 
+def starting_bytes(of: Format, data: bytes | None) -> bytes:
+    """Return what edits start from: the bytes of the file, an empty document where there is none.
+
+    A file that is there and empty stays as it is, so that removal gives back an empty file.
+    """
+    if data is not None:
+        return data
+    return b"" if of is Format.TOML else b"{}\n"
+
+
 @dataclass(frozen=True, slots=True)
 class SetKey:
     """Set a key, its parents made where they are missing."""
@@ -121,6 +131,9 @@ class Document:
                 raise Obstacle(Reason.UNEDITABLE, error.message) from error
             _model(model, edit)
         value = parse(self.format, data)
+        if self.format is Format.TOML:
+            for edit in edits:
+                _drop_implied(model, value, edit)
         if not canonical_equal(value, model):
             raise Obstacle(
                 Reason.UNEDITABLE, "the edited text would say more or less than was asked for"
@@ -186,6 +199,25 @@ def array(value: JsonValue, key: KeyPath) -> list[JsonValue]:
     if not isinstance(found, list):
         raise Obstacle(Reason.UNPARSABLE, f"{'.'.join(key)} is not an array")
     return found
+
+
+def _drop_implied(model: JsonValue, value: JsonValue, edit: Edit) -> None:
+    """Take out of the model what only its last entry made a TOML table (or array of tables).
+
+    The user may have deleted the other tables beside our entry: `[mcp_servers.tfx-hub]` is then
+    all that makes `mcp_servers`, and nothing is left to say so once it is gone.
+    """
+    if not isinstance(edit, DeleteKey | RemoveElement):
+        return
+    deepest = len(edit.key) - isinstance(edit, DeleteKey)
+    for depth in range(deepest, 0, -1):
+        path = edit.key[:depth]
+        above = lookup(model, path[:-1])
+        if not isinstance(above, dict) or above.get(path[-1]) not in ({}, []):
+            return
+        if lookup(value, path) is not MISSING:
+            return
+        del above[path[-1]]
 
 
 def _model(root: JsonValue, edit: Edit) -> None:

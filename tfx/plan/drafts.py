@@ -114,6 +114,8 @@ def bytes_after(draft: Draft) -> tuple[bytes | None, tuple[Change, ...]]:
     forget = () if old is None else (Change(old, None),)
     if old is None:
         return document.data, forget
+    if found.state is None:  # the user deleted the whole file: it stays away
+        return None, forget
     blank = document.value == {} and (unbroken or is_blank(document.format, document.data))
     if old.created and blank:
         return None, forget

@@ -5,6 +5,7 @@ Knows no agent and no asset; what is wanted comes in as a Desired.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +13,8 @@ from pathlib import Path
 
 from tfx import __version__
 from tfx.core.clock import Clock, SystemClock
-from tfx.errors import NotFound, OperationFailed, UnsafeEnvironment
+from tfx.core.files import is_file
+from tfx.errors import NotFound, OperationFailed, TfxError, UnsafeEnvironment
 from tfx.plan.actions import (
     Action,
     Desired,
@@ -31,7 +33,7 @@ from tfx.plan.journal import Journal, Story, read
 from tfx.plan.manifest import load, save
 from tfx.plan.outcomes import outcome_of
 from tfx.plan.planner import make_removal, make_steps
-from tfx.plan.records import Manifest
+from tfx.plan.records import EntryRecord, FileRecord, Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
@@ -104,16 +106,27 @@ class Engine:
 
         Raises NotFound for an unknown run.
         """
-        if not self._state.journal(run).is_file():
+        if not is_file(self._state.journal(run)):
             raise self._unknown(run)
         return self._write(f"undo {run}", self._undo(run), progress)
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that `undo` can take back, newest first; writes nothing."""
-        stories = [read(self._state.journal(run)) for run in reversed(self._state.journals())]
         return tuple(
-            _shown(story) for story in stories if story.committed and (story.done or story.records)
+            _shown(story)
+            for story in self._stories()
+            if story.committed and (story.done or story.records)
         )
+
+    def has_edited_shared_files(self) -> bool:
+        """Say whether a shared file that was there before us was ever edited (K-5)."""
+        kept = self.manifest().shared.values()
+        return any(not record.created for record in kept) or any(
+            _edits_shared(story) for story in self._stories()
+        )
+
+    def _stories(self) -> list[Story]:
+        return [read(self._state.journal(run)) for run in reversed(self._state.journals())]
 
     def diff(self, desired: Desired, action: Action) -> Diff:
         """Return the three versions behind a conflict of a plan of this Desired."""
@@ -128,7 +141,8 @@ class Engine:
 
     def _setup(self, desired: Desired, flags: Flags | None) -> _Build:
         self._refuse_state_in(
-            [*desired.places, *(wanted.root for wanted in desired.files)], desired
+            [*desired.places, *desired.searched, *(wanted.root for wanted in desired.files)],
+            desired,
         )
 
         patience = Patience(self._sleep)
@@ -170,7 +184,7 @@ class Engine:
     def _undo(self, run: str) -> _Build:
         def build(manifest: Manifest) -> tuple[Step, ...]:
             path = self._state.journal(run)
-            if not path.is_file():
+            if not is_file(path):
                 raise self._unknown(run)
             return make_undo(read(path), Context(manifest, self._state, Flags(), None))
 
@@ -211,7 +225,12 @@ class Engine:
             steps = build(manifest)
             if all(step.idle for step in steps):
                 return Report(None, _as_planned(steps, removing=removing), recovered)
-            return self._run(operation, steps, manifest, recovered, progress, removing=removing)
+            try:
+                return self._run(operation, steps, manifest, recovered, progress, removing=removing)
+            except BaseException:  # Control-C, a full disk, a bug: what was begun ends now
+                with contextlib.suppress(OSError, TfxError):
+                    recover(self._state, load(self._state.manifest), self._save, _no_checkpoint)
+                raise
 
     def _run(
         self,
@@ -227,13 +246,11 @@ class Engine:
         with Journal(self._state.journal(run), self._checkpoint) as journal:
             journal.begin(operation, __version__, self._clock.now_ms())
             writing = Writing(run, self._state, journal, self._disk)
-            try:
-                outcomes = writing.carry_out(steps, progress or _no_progress, removing=removing)
-            finally:
-                writing.prune_dirs(manifest)
-                manifest = manifest.after(writing.changes, run)
-                self._save(manifest)
-                journal.commit()
+            outcomes = writing.carry_out(steps, progress or _no_progress, removing=removing)
+            writing.prune_dirs(manifest)
+            manifest = manifest.after(writing.changes, run)
+            self._save(manifest)
+            journal.commit()
         if not writing.touched and not writing.changes:
             self._state.discard(run)
             return Report(None, outcomes, recovered)
@@ -267,8 +284,19 @@ def still_staged(
 
 
 def _shown(story: Story) -> Run:
+    """Return a run for people: `changes` counts files and entries, as the run's own report did."""
+    changes = [*story.records, *(change for intent in story.done for change in intent.changes)]
+    items = sum(isinstance(change.record, FileRecord | EntryRecord) for change in changes)
     targets = tuple(str(intent.target) for intent in story.done)
-    return Run(story.run, story.operation, story.at_ms, len(targets) + len(story.records), targets)
+    return Run(story.run, story.operation, story.at_ms, items, targets)
+
+
+def _edits_shared(story: Story) -> bool:
+    return any(
+        intent.before is not None
+        and any(isinstance(change.record, EntryRecord) for change in intent.changes)
+        for intent in story.done
+    )
 
 
 def _as_planned(steps: Iterable[Step], *, removing: bool) -> tuple[Outcome, ...]:

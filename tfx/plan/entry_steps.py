@@ -12,7 +12,7 @@ from tfx.errors import OperationFailed
 from tfx.plan.actions import CHANGES, Action, ActionKind, Reason, State
 from tfx.plan.decide import Case, Decision, decide
 from tfx.plan.disk import Write
-from tfx.plan.documents import Edit, lookup, parse
+from tfx.plan.documents import Edit, lookup, parse, starting_bytes
 from tfx.plan.drafts import (
     Draft,
     SharedFile,
@@ -41,7 +41,6 @@ from tfx.plan.steps import (
     read_shared,
     refused,
     rival_detail,
-    start_text,
 )
 
 _PHASE = 1
@@ -286,7 +285,7 @@ def _finished(draft: Draft) -> Step:
         rank=(str(file.path), 0, ""),
     )
     changes = (*differences(draft), *moved_shared(draft))
-    same_bytes = draft.document.data == start_text(file.format, found)
+    same_bytes = draft.document.data == starting_bytes(file.format, found.data)
     if same_bytes and not let_go(draft):
         return replace(step, notes=changes)
     notes = tuple(c for c in changes if not draft.touched.intersection(names_of(c)))

@@ -6,14 +6,13 @@ Knows nothing of shared files and writes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
 
-from tfx.core.files import digest
 from tfx.errors import OperationFailed
-from tfx.plan.actions import Action, ActionKind, Reason, State, WantedFile
+from tfx.plan.actions import Action, ActionKind, Reason, State
 from tfx.plan.decide import Case, Decision, decide
 from tfx.plan.disk import Write
-from tfx.plan.look import Found, Obstacle, look
+from tfx.plan.file_items import FileItem, look_at
+from tfx.plan.look import Found, Obstacle
 from tfx.plan.records import Change, FileRecord, Replaced
 from tfx.plan.steps import (
     SKILL,
@@ -25,34 +24,6 @@ from tfx.plan.steps import (
     rival_detail,
     staging_place,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FileItem:
-    """One place below a resolved root: what is wanted there and what is recorded."""
-
-    root: Path
-    path: str
-    wanted: WantedFile | None
-    record: FileRecord | None
-    foreign_folder: bool = False
-
-    @property
-    def place(self) -> Path:
-        """The file as wanted, links in its root resolved."""
-        return self.root / self.path
-
-    @property
-    def new(self) -> State | None:
-        """N of the decision table."""
-        return None if self.wanted is None else State(digest(self.wanted.data), self.wanted.mode)
-
-    @property
-    def asset(self) -> str:
-        """The bundled source."""
-        if self.wanted is not None:
-            return self.wanted.asset
-        return "" if self.record is None else self.record.asset
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +49,7 @@ def plan_file(item: FileItem, context: Context) -> Step:
         if others:
             return _release(item, others)
     try:
-        found, blocked = _find(item)
+        found, blocked = look_at(item)
     except Obstacle as obstacle:
         return _obstructed(item, obstacle, context, agents)
     record = item.record
@@ -98,31 +69,6 @@ def _agents_after(item: FileItem, context: Context) -> tuple[str, ...]:
     wanted = item.wanted.agents if item.wanted else ()
     recorded = item.record.agents if item.record else ()
     return tuple(sorted({*wanted, *context.others(recorded)})) or recorded
-
-
-def _find(item: FileItem) -> tuple[Found | None, Reason | None]:
-    """Return what lies at the place, and what forbids to replace it (S-32, S-53)."""
-    _check_inside(item)
-    for parent in reversed(PurePosixPath(item.path).parents[:-1]):
-        if (item.root / parent).is_symlink():
-            return None, Reason.LINK
-    found = look(item.place)
-    if found.linked and not found.target.is_relative_to(item.root):
-        raise Obstacle(
-            Reason.OUTSIDE, f"{item.place} is a link to {found.target}, outside {item.root}"
-        )
-    written_through = item.record.target if item.record else None
-    if item.wanted is None and found.linked and written_through != str(found.target):
-        return found, Reason.LINK
-    if item.foreign_folder and found.state is None:
-        return found, Reason.FOREIGN
-    return found, None
-
-
-def _check_inside(item: FileItem) -> None:
-    parts = item.path.split("/")
-    if any(part in {"", ".", ".."} for part in parts) or "\0" in item.path:
-        raise Obstacle(Reason.OUTSIDE, f"{item.path!r} is not a plain path inside {item.root}")
 
 
 def _action(view: _View, kind: ActionKind, reason: Reason, detail: str = "") -> Action:

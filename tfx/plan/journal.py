@@ -17,7 +17,7 @@ from typing import Self
 
 import msgspec
 
-from tfx.core.files import PRIVATE_FILE, fsync_dir, make_private_dir
+from tfx.core.files import PRIVATE_FILE, fsync_dir, make_private_dir, read_plain
 from tfx.errors import JsonValue, StateConflict
 from tfx.plan.actions import State
 from tfx.plan.manifest import change_from_json, change_to_json
@@ -164,7 +164,7 @@ class _Line:
 def is_committed(path: Path) -> bool:
     """Say whether a run came to its end. Raises StateConflict when that cannot be read."""
     try:
-        return path.read_bytes().endswith(_COMMIT)
+        return read_plain(path).endswith(_COMMIT)
     except OSError as error:
         raise _unreadable(path, 0, error.strerror or str(error)) from error
 
@@ -175,7 +175,7 @@ def read(path: Path) -> Story:
     Raises StateConflict when the file or another line of it cannot be read.
     """
     try:
-        complete = path.read_bytes().split(b"\n")[:-1]
+        complete = read_plain(path).split(b"\n")[:-1]
     except OSError as error:
         raise _unreadable(path, 0, error.strerror or str(error)) from error
     story = Story(path.stem, "", 0, (), (), committed=False)

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfx.core.files import digest
+from tfx.core.files import digest, is_dir
 from tfx.plan.actions import Reason, State
 
 
@@ -42,8 +42,9 @@ def look(path: Path, limit_bytes: int | None = None) -> Found:
     Raises Obstacle for a directory, FIFO, device, link loop, unreadable or too large file, and
     for a dangling link into a directory that is not there.
     """
-    linked = path.is_symlink()
+    linked = False
     try:
+        linked = path.is_symlink()
         info = path.stat()
     except FileNotFoundError:
         return _absent(path, linked)
@@ -67,7 +68,7 @@ def look(path: Path, limit_bytes: int | None = None) -> Found:
 
 def _absent(path: Path, linked: bool) -> Found:  # noqa: FBT001  (a field of the result)
     target = Path(os.path.realpath(path))
-    if linked and not target.parent.is_dir():
+    if linked and not is_dir(target.parent):
         raise Obstacle(
             Reason.NO_DIRECTORY, f"{path} links to {target}, whose directory does not exist"
         )

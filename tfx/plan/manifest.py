@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tfx.core.files import replace_atomically
+from tfx.core.files import read_plain, replace_atomically
 from tfx.errors import JsonValue, StateConflict
 from tfx.plan.records import Change, EntryRecord, FileRecord, Manifest, SharedRecord
 
@@ -31,7 +31,7 @@ def load(path: Path) -> Manifest:
     Raises StateConflict when it is unreadable, truncated, not ours or of a newer tfx.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_plain(path)
     except FileNotFoundError:
         return Manifest()
     except OSError as error:

@@ -16,7 +16,8 @@ from tfx.plan.actions import Desired, Format, WantedEntry, WantedFile
 from tfx.plan.drafts import SharedFile
 from tfx.plan.entry_edits import EntryItem
 from tfx.plan.entry_steps import plan_shared
-from tfx.plan.file_steps import FileItem, plan_file
+from tfx.plan.file_items import FileItem
+from tfx.plan.file_steps import plan_file
 from tfx.plan.look import Obstacle, look
 from tfx.plan.records import EntryRecord, FileRecord, entry_name
 from tfx.plan.steps import SKILL, Context, Step

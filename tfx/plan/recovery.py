@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tfx.core.files import fsync_dir
+from tfx.core.files import fsync_dir, read_plain
 from tfx.errors import OperationFailed
 from tfx.plan.apply import prune_dirs, remove_empty
 from tfx.plan.disk import Disk, Moved, Spare, overwrite, settle_held
@@ -68,7 +68,7 @@ def recover(
 
 def _end_line(path: Path) -> None:
     """Cut off a torn last line, so that what is appended stands on lines of its own."""
-    data = path.read_bytes()
+    data = read_plain(path)
     whole = data.rfind(b"\n") + 1
     if whole != len(data):
         os.truncate(path, whole)
@@ -137,7 +137,7 @@ def _let_go(state: StateDir, run: str, intent: Intent, held: Path) -> None:
         settle_held(intent.target, intent.before, intent.after, held)
     except Moved:
         if held.exists():  # the target was rewritten as well: keep both
-            state.keep(run, intent.number, held, held.read_bytes())
+            state.keep(run, intent.number, held, read_plain(held))
             held.unlink()
 
 
@@ -147,7 +147,7 @@ def _complete_torn(state: StateDir, run: str, intent: Intent) -> None:
         return
     old = state.kept(f"{run}/{intent.backup}")
     new = state.kept(f"{run}/{intent.torn}", intent.after.sha256)
-    now = intent.target.read_bytes()
+    now = read_plain(intent.target)
     common = next((i for i, (a, b) in enumerate(zip(now, new, strict=False)) if a != b), None)
     common = min(len(now), len(new)) if common is None else common
     if now in {old, new} or now[common:] != old[common:]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfx.core.clock import Clock, iso
-from tfx.core.files import PRIVATE_FILE, digest, fsync_dir, make_private_dir, write_new
+from tfx.core.files import PRIVATE_FILE, digest, fsync_dir, make_private_dir, read_plain, write_new
 from tfx.core.locks import Lock, holder, try_lock
-from tfx.errors import LockHeld, OperationFailed
+from tfx.errors import LockHeld, OperationFailed, StateConflict
 from tfx.plan.actions import State
 
 KEPT_RUNS = 10
@@ -39,7 +39,8 @@ class StateDir:
 
     def journals(self) -> tuple[str, ...]:
         """Return the runs that have a journal, oldest first."""
-        return tuple(sorted(item.stem for item in (self.path / "journal").glob("*.jsonl")))
+        names = _list(self.path / "journal")
+        return tuple(sorted(item.stem for item in names if item.suffix == ".jsonl"))
 
     def next_run(self, clock: Clock, last: str) -> str:
         """Return the id of a new run: a number that only rises, and the time for people."""
@@ -75,7 +76,7 @@ class StateDir:
         """Return backed-up bytes. Raises OperationFailed when they are gone or changed."""
         path = self.backup(pointer)
         try:
-            data = path.read_bytes()
+            data = read_plain(path)
         except OSError as error:
             raise OperationFailed(f"the backup {path} cannot be read: {error.strerror}") from error
         if expected is not None and digest(data) != expected:
@@ -95,7 +96,7 @@ class StateDir:
     def base(self, sha256: str) -> bytes | None:
         """Return pristine bytes, None when they are not there or damaged."""
         try:
-            data = (self.path / "base" / sha256).read_bytes()
+            data = read_plain(self.path / "base" / sha256)
         except OSError:
             return None
         return data if digest(data) == sha256 else None
@@ -117,7 +118,7 @@ class StateDir:
         for run in reversed(self._runs_in("staged")):
             path = self.path / "staged" / run / place
             with contextlib.suppress(OSError):
-                if digest(path.read_bytes()) == state.sha256:
+                if digest(read_plain(path)) == state.sha256:
                     return path
         return None
 
@@ -125,7 +126,7 @@ class StateDir:
         """Yield every staged file with the hash of its content."""
         for path in _files(self.path / "staged"):
             with contextlib.suppress(OSError):
-                yield path, digest(path.read_bytes())
+                yield path, digest(read_plain(path))
 
     def place_of(self, path: Path) -> str:
         """Return the place of a staged file, the same in every run."""
@@ -175,10 +176,21 @@ class StateDir:
 
 
 def _list(folder: Path) -> list[Path]:
+    """Return what lies in a directory of ours, nothing when it is not there.
+
+    Raises StateConflict when it cannot be read.
+    """
     try:
         return sorted(folder.iterdir())
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise StateConflict(
+            f"cannot read the state of setup, {folder}: {error.strerror or error}",
+            code="state-unreadable",
+            hint=f"make {folder} a directory that you may read and run the command again",
+            details={"path": str(folder)},
+        ) from error
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -25,7 +25,7 @@ from tfx.plan.actions import (
     WantedEntry,
 )
 from tfx.plan.disk import Write
-from tfx.plan.documents import Document
+from tfx.plan.documents import Document, starting_bytes
 from tfx.plan.look import Found, Obstacle, look
 from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
@@ -123,18 +123,11 @@ def read_shared(path: Path, of: Format, context: Context) -> tuple[Found, Docume
         found = look(path, LIMIT_BYTES)
         with contextlib.suppress(Obstacle):
             if found.data or found.state is None:
-                return found, Document.read(of, start_text(of, found))
+                return found, Document.read(of, starting_bytes(of, found.data))
         patience.sleep(pause_s)
     patience.spent.add(path)
     found = look(path, LIMIT_BYTES)
-    return found, Document.read(of, start_text(of, found))
-
-
-def start_text(of: Format, found: Found) -> bytes:
-    """Return what an edit starts from: the file's bytes, or a tidy empty document without one."""
-    if found.data is not None:
-        return found.data
-    return b"" if of is Format.TOML else b"{}\n"
+    return found, Document.read(of, starting_bytes(of, found.data))
 
 
 def conflict_hint(reason: Reason) -> str:
@@ -155,7 +148,8 @@ def refused(
 ) -> Action:
     """Return the action for something that is left exactly as it is (S-54)."""
     at = f"{path}:{obstacle.line}:{obstacle.column}" if obstacle.line else str(path)
-    detail = obstacle.detail if str(path) in obstacle.detail else f"{at}: {obstacle.detail}"
+    what = obstacle.detail.removeprefix(f"line {obstacle.line}, column {obstacle.column}: ")
+    detail = what if str(path) in what else f"{at}: {what}"
     return Action(
         ActionKind.REFUSED,
         obstacle.reason,
@@ -176,6 +170,8 @@ def _refusal_hint(reason: Reason, path: Path) -> str:
             return f"correct {path} and run `tfx setup` again; it was left as it is"
         case Reason.UNREADABLE:
             return f"make {path} readable for you and run `tfx setup` again"
+        case Reason.UNEDITABLE:
+            return f"edit {path} by hand; it was left as it is"
         case _:
             return f"look at {path} and move away what is in the way"
 

@@ -5,6 +5,8 @@ Only looks: ownership is the engine's answer, the rest is a listing of directori
 
 from __future__ import annotations
 
+import contextlib
+import os
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from pathlib import Path
 
 from tfx import __version__
 from tfx.agents.roots import written_roots
+from tfx.core.files import is_file
 from tfx.core.paths import Paths
 from tfx.desired import desired
 from tfx.plan.actions import Action, ActionKind, Plan, Reason
@@ -31,6 +34,7 @@ class SkillState(StrEnum):
     DELETED = "deleted"  # by the user
     MODIFIED = "modified"  # by the user
     FOREIGN = "foreign"  # the user's own
+    UNREADABLE = "unreadable"  # nobody can tell
 
 
 _ORDER = tuple(SkillState)
@@ -117,6 +121,10 @@ _BY_REASON = {
     Reason.FOREIGN: SkillState.FOREIGN,
     Reason.LINK: SkillState.FOREIGN,
     Reason.NOT_A_FILE: SkillState.FOREIGN,
+    Reason.LOOP: SkillState.FOREIGN,
+    Reason.OUTSIDE: SkillState.FOREIGN,
+    Reason.UNREADABLE: SkillState.UNREADABLE,
+    Reason.NO_DIRECTORY: SkillState.UNREADABLE,
     Reason.EDITED: SkillState.MODIFIED,
     Reason.DIVERGED: SkillState.MODIFIED,
     Reason.DRIFTED: SkillState.MODIFIED,
@@ -138,13 +146,16 @@ def _state(action: Action) -> SkillState:
 
 def _skills(root: Path, states: Mapping[Path, SkillState]) -> Iterator[SkillRow]:
     ours: dict[str, SkillState] = {}
+    real = Path(os.path.realpath(root))  # as actions name it
     for path, state in states.items():
-        if root in path.parents:
-            name = path.relative_to(root).parts[0]
+        if path.is_relative_to(real):
+            name = path.relative_to(real).parts[0]
             ours[name] = max(ours.get(name, state), state, key=_ORDER.index)
-    there = {entry.name for entry in root.iterdir()} if root.is_dir() else set()
+    there: set[str] = set()
+    with contextlib.suppress(OSError):  # absent, or not for this user's eyes
+        there = {entry.name for entry in root.iterdir()}
     for name in sorted(ours.keys() | there):
         if name in ours:
             yield SkillRow(name, ours[name], bundled=True)
-        elif (root / name / "SKILL.md").is_file():
+        elif is_file(root / name / "SKILL.md"):
             yield SkillRow(name, SkillState.FOREIGN, bundled=False)

@@ -61,6 +61,8 @@ class Options:
             raise _contradiction("--take-new", "--keep-mine")
         if self.purge and not self.remove:
             raise InvalidRequest("--purge goes with --remove only", hint="tfx setup --help")
+        if self.purge and self.agents:
+            raise _contradiction("--purge", "--agent")
         if self.transport is not None and verbs and verbs != ["--restore"]:
             raise _contradiction("--mcp-transport", verbs[0])
         self.names()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.files import is_file
 from tfx.core.paths import Paths
 from tfx.hub.daemon import service
 from tfx.hub.daemon.stop import Step, stop
@@ -42,8 +43,13 @@ def plan_purge(paths: Paths) -> Purge:
     places = (hub.directory, paths.crash_dir, *(paths.state_dir / name for name in _WORK))
     files: list[Path] = []
     directories: list[Path] = []
+
+    def unreadable(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            files.append(Path(error.filename))  # its deletion fails, and the report says so
+
     for place in places:
-        for folder, _, names in os.walk(place, topdown=False):
+        for folder, _, names in os.walk(place, topdown=False, onerror=unreadable):
             files += sorted(Path(folder) / name for name in names)
             directories.append(Path(folder))
     beside = [path for path in _database_files(hub) if hub.directory not in path.parents]
@@ -53,7 +59,7 @@ def plan_purge(paths: Paths) -> Purge:
 def _database_files(hub: HubFiles) -> Iterator[Path]:
     for suffix in ("", "-wal", "-shm", ".lock"):
         path = hub.database.with_name(hub.database.name + suffix)
-        if path.is_file():
+        if is_file(path):
             yield path
 
 
@@ -65,7 +71,7 @@ def purge(paths: Paths, plan: Purge) -> tuple[ActionRow, ...]:
     """
     ended = stop(paths)
     service.remove(paths, dry_run=False)
-    rows = [_delete(path) for path in plan.files if path.exists() or path.is_symlink()]
+    rows = [_delete(path) for path in plan.files if os.path.lexists(path)]
     if ended.step is not Step.NOTHING:
         rows.insert(0, ActionRow("stop", "hub", "", "changed", f"stopped by {ended.step.value}"))
     for directory in plan.directories:

@@ -102,8 +102,13 @@ def reported(
     agents: tuple[AgentRow, ...],
     notes: tuple[str, ...],
     absent: tuple[Problem, ...],
+    merges: Mapping[str, str] | None = None,
 ) -> Result[SetupData]:
-    """Return the result of an applied run, from what the engine read again (S-6)."""
+    """Return the result of an applied run, from what the engine read again (S-6).
+
+    `merges` are merge commands by target (S-36).
+    """
+    merge = merges or {}
     rows = tuple(
         ActionRow(
             o.action.kind.value,
@@ -112,7 +117,12 @@ def reported(
             o.status.value,
             o.reason,
             o.hint,
-            _detail(snippet=o.snippet, backup=o.backup, staged=o.staged),
+            _detail(
+                snippet=o.snippet,
+                backup=o.backup,
+                staged=o.staged,
+                merge=merge.get(o.action.target),
+            ),
         )
         for o in report.outcomes
     )
@@ -172,9 +182,14 @@ def planned(
     notes: tuple[str, ...],
     *,
     removing: bool = False,
+    merges: Mapping[str, str] | None = None,
 ) -> SetupData:
     """Return the rows and counts of a plan that nothing has applied."""
-    rows = tuple(_planned_row(action, removing) for action in (*plan.actions, *plan.settled))
+    merge = merges or {}
+    rows = tuple(
+        _planned_row(action, merge.get(action.target), removing=removing)
+        for action in (*plan.actions, *plan.settled)
+    )
     by_status = [row.status for row in rows]
     counts = Counts(
         unchanged=by_status.count("unchanged"),
@@ -195,7 +210,7 @@ _PLANNED_STATUS = {
 }
 
 
-def _planned_row(action: Action, removing: bool) -> ActionRow:  # noqa: FBT001  (internal)
+def _planned_row(action: Action, merge: str | None, *, removing: bool) -> ActionRow:
     outcome = outcome_of(action, removing=removing)
     status = _PLANNED_STATUS.get(action.kind, "pending")
     if outcome.status is OutcomeStatus.CONFLICT:
@@ -207,7 +222,12 @@ def _planned_row(action: Action, removing: bool) -> ActionRow:  # noqa: FBT001  
         status,
         outcome.reason,
         action.hint,
-        _detail(line=action.line or None, column=action.column or None, warning=action.warning),
+        _detail(
+            line=action.line or None,
+            column=action.column or None,
+            warning=action.warning,
+            merge=merge,
+        ),
     )
 
 
@@ -229,7 +249,7 @@ def _problem(row: ActionRow) -> Problem:
     return Problem(
         row.status,
         kind.get(row.status, Kind.OPERATION_FAILED),
-        f"{row.target}: {row.reason}",
+        row.reason if row.target.partition(":")[0] in row.reason else f"{row.target}: {row.reason}",
         row.hint,
         where,
     )

@@ -5,7 +5,7 @@ Decides nothing about single files (the engine does) and shows nothing (the CLI 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from tfx.core.clock import iso
 from tfx.core.files import make_private_dir
@@ -20,7 +20,7 @@ from tfx.desired import (
 )
 from tfx.hub.places import HubFiles
 from tfx.hub.tokens import ensure, new_secret, read_bus
-from tfx.plan.actions import Action
+from tfx.plan.actions import Action, Desired, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
 from tfx.setup.options import Mode, Options
@@ -63,16 +63,29 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     if options.mode is not Mode.APPLY:
         say("comparing with the disk")
         plan = engine.plan(preview, options.flags)
-        data = planned(options.mode, rows, plan, notes)
+        merges = _merges(engine, preview, plan.actions)
+        data = planned(options.mode, rows, plan, notes, merges=merges)
         return planned_result(data, plan, missing, options.mode)
-    if not options.yes and not engine.runs():
+    if not options.yes and not engine.has_edited_shared_files():
         plan = engine.plan(preview, options.flags)
         data = planned(Mode.DRY_RUN, rows, plan, notes)
         if plan.changes_shared_files and not ask(data):
             return declined(data)
+    say("comparing with the disk")
     wanted = desired(paths, seen.scope, seen.settings, _link(paths, seen, options, make=True))
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
-    return reported(report, rows, notes, missing)
+    merges = _merges(engine, wanted, (outcome.action for outcome in report.outcomes))
+    return reported(report, rows, notes, missing, merges)
+
+
+def _merges(engine: Engine, wanted: Desired, actions: Iterable[Action]) -> Mapping[str, str]:
+    """Return the merge command by target of what the user edited and we renewed (S-36)."""
+    commands = {
+        action.target: engine.diff(wanted, action).merge_command
+        for action in actions
+        if action.reason is Reason.DIVERGED and not action.is_entry
+    }
+    return {target: command for target, command in commands.items() if command}
 
 
 def _engine(paths: Paths) -> Engine:
