@@ -5,7 +5,7 @@ from __future__ import annotations
 from tfx.cli.context import Command, new_app
 from tfx.cli.hub import agents, bus, dead, life, log, service
 
-SUMMARY = """Run the hub: one local daemon through which agents write, ask and hand work over.
+SUMMARY = """Run the hub, the local daemon that agents write through.
 
 One token is one trust domain: agents that hold it can use each other's names, except where a
 lease, an epoch or the operator credential guards. An agent with a shell under your user can read

@@ -14,6 +14,7 @@ import msgspec
 from tfx import __version__
 from tfx.core import locks, process
 from tfx.core.clock import SystemClock
+from tfx.core.files import is_file
 from tfx.core.paths import Paths
 from tfx.errors import NotFound
 from tfx.hub import server
@@ -48,7 +49,7 @@ def _worked(paths: Paths, name: str, request: msgspec.Struct) -> msgspec.Struct:
     and what opening the store raises.
     """
     files = HubFiles.of(paths)
-    if not files.database.exists():
+    if not is_file(files.database):
         raise NotFound(
             f"there is no hub database at {files.database}",
             code="no-database",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tfx.core import locks
+from tfx.core.files import is_file
 from tfx.core.paths import Paths
 from tfx.errors import JsonValue, TfxError
 from tfx.hub import settings as hub_settings
@@ -89,7 +90,7 @@ def _without_holder(paths: Paths, files: HubFiles, port: int | None) -> Probe:
         port = _wanted_port(paths)
     if port and ports.is_listening(port):
         return Probe(State.FOREIGN, files, recorded=recorded, stranger=ports.holder_of(port))
-    return Probe(State.STALE if files.state.exists() else State.STOPPED, files, recorded=recorded)
+    return Probe(State.STALE if is_file(files.state) else State.STOPPED, files, recorded=recorded)
 
 
 def _wanted_port(paths: Paths) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tfx.core.files import is_file
 from tfx.core.paths import Paths
 from tfx.errors import AgentUnavailable, JsonValue
 from tfx.hub.daemon import launch
@@ -48,7 +49,7 @@ class HubData:
 
 def start(paths: Paths, wishes: RunWishes) -> Result[HubData]:
     """Start the hub or say that it runs (H-1); raises as `launch.start` does."""
-    fresh = not HubFiles.of(paths).database.exists()
+    fresh = not is_file(HubFiles.of(paths).database)
     started = launch.start(paths, wishes)
     notes: list[str] = []
     if started.drifted_from is not None:
@@ -58,7 +59,7 @@ def start(paths: Paths, wishes: RunWishes) -> Result[HubData]:
         )
     elif not started.by_us:
         notes.append("the hub was already running")
-    if fresh and (triflux := paths.home.joinpath(*_TRIFLUX)).is_file():
+    if fresh and is_file(triflux := paths.home.joinpath(*_TRIFLUX)):
         notes.append(
             f"a triflux database lies at {triflux}; to take it over: tfx upgrade --adopt auto"
         )

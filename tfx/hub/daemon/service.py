@@ -96,7 +96,7 @@ def remove(paths: Paths, *, dry_run: bool) -> Result[ServiceData]:
     """Disable the unit and remove its file; a missing one is fine."""
     path = unit_path(paths)
     told = (f"systemctl --user disable --now {UNIT}", "systemctl --user daemon-reload")
-    text = path.read_text("utf-8") if path.exists() else ""
+    text = path.read_text("utf-8") if files.is_file(path) else ""
     if dry_run:
         return Result(ServiceData(str(path), text, "nothing (dry run)", told))
     if not text:
