@@ -72,6 +72,26 @@ def test_checkout_is_updated_with_git(tmp_path: Path, home: Path) -> None:
     assert f"git -C '{source}' pull --ff-only" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("marker", "tool"),
+    [
+        ("pipx_metadata.json", "pipx upgrade tfx-cli"),
+        ("uv-receipt.toml", "uv tool upgrade tfx-cli"),
+    ],
+)
+def test_tool_that_installed_a_clone_updates_it(
+    tmp_path: Path, home: Path, marker: str, tool: str
+) -> None:
+    """As README says: `pipx install .` or `uv tool install .`, whose environment has no pip."""
+    source = tmp_path / "src"
+    (source / ".git").mkdir(parents=True)
+    origin = json.dumps({"url": f"file://{source}", "dir_info": {}})
+    installed = Installed(tmp_path / "v", direct_url=origin)
+    (tmp_path / "v" / marker).touch()
+    commands = [" ".join(words) for words in installed.update(home, "--json").data["commands"]]
+    assert commands == [f"git -C {source} pull --ff-only", tool]
+
+
 def test_local_directory_is_installed_again(tmp_path: Path, home: Path) -> None:
     origin = json.dumps({"url": f"file://{tmp_path}/src", "dir_info": {}})
     ran = Installed(tmp_path / "v", direct_url=origin).update(home, "--json")

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from tfx.agents.catalogue import AGENTS
 from tfx.agents.detect import Detected
-from tfx.agents.entries import mcp_entry
+from tfx.agents.entries import entry_by_variable, mcp_entry
 from tfx.agents.model import HUB_ENTRY, Agent, Http, McpTarget, Stdio
 from tfx.agents.roots import known_roots, written_roots
 from tfx.config import jsonc
@@ -32,6 +32,7 @@ from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
 PLACEHOLDER = b"@TFX@"
 TRIFLUX_DATABASE = Path(".claude", "cache", "tfx-hub", "state.db")
 DEFAULT_PORT = 27888
+BUS_VARIABLE = "TFX_HUB_TOKEN"
 
 # What triflux leaves at our names (K-14): its files name it, its status line is one script, and
 # its MCP entry is a bare address of this machine.
@@ -191,6 +192,9 @@ def _mcp_entries(paths: Paths, agents: tuple[Agent, ...], link: Link) -> Iterato
             key=agent.mcp.entry_key,
             value=mcp_entry(agent, link, env=paths.env),
             secret=isinstance(link, Http),
+            by_variable=entry_by_variable(agent, link.url, BUS_VARIABLE)
+            if isinstance(link, Http)
+            else None,
             asset=HUB_ENTRY,
             rivals=RIVAL_ENTRIES,
         )

@@ -6,6 +6,7 @@ Knows how Python programs are installed; names no index host and never guesses a
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from tfx import __version__
 from tfx.core import process
+from tfx.core.files import is_file
 from tfx.core.paths import Paths
 from tfx.errors import NotFound, OperationFailed
 from tfx.result import Result
@@ -51,10 +53,7 @@ class Installation:
         pip = (python, "-m", "pip", "install")
         uv_pip = ("uv", "pip", "install", "--python", python)
         commands: dict[Method, tuple[tuple[str, ...], ...]] = {
-            Method.CHECKOUT: (
-                ("git", "-C", place, "pull", "--ff-only"),
-                (*pip, "--editable", place),
-            ),
+            Method.CHECKOUT: ((*pip, "--editable", place),),
             Method.DIRECTORY: ((*pip, "--upgrade", place),),
             Method.PIPX: (("pipx", "upgrade", DISTRIBUTION),),
             Method.UV_TOOL: (("uv", "tool", "upgrade", DISTRIBUTION),),
@@ -63,7 +62,9 @@ class Installation:
             Method.USER_PIP: ((*pip, "--user", "--upgrade", DISTRIBUTION),),
             Method.UNKNOWN: (),
         }
-        return commands[self.method]
+        is_git = self.source is not None and is_git_checkout(self.source)
+        pull = (("git", "-C", place, "pull", "--ff-only"),) if is_git else ()
+        return (*pull, *commands[self.method])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class UpdateData:
     after: str | None
 
 
+def is_git_checkout(source: Path) -> bool:
+    """Say whether a source tree is a clone or a worktree of git."""
+    return os.path.lexists(source / ".git")
+
+
 def detect() -> Installation:
     """Return how the running tfx was installed, from the files that installers leave."""
     prefix = Path(sys.prefix)
@@ -86,14 +92,15 @@ def detect() -> Installation:
     except metadata.PackageNotFoundError:
         return Installation(Method.UNKNOWN, prefix)
     origin = _origin(distribution.read_text("direct_url.json"))
-    if origin is not None:
-        source, editable = origin
-        is_checkout = editable and (source / ".git").exists()
+    source, editable = origin or (None, False)
+    # first, because uv's environments hold no pip and `pipx install .` leaves a direct_url too
+    if is_file(prefix / "pipx_metadata.json"):
+        return Installation(Method.PIPX, prefix, source)
+    if is_file(prefix / "uv-receipt.toml"):
+        return Installation(Method.UV_TOOL, prefix, source)
+    if source is not None:
+        is_checkout = editable and is_git_checkout(source)
         return Installation(Method.CHECKOUT if is_checkout else Method.DIRECTORY, prefix, source)
-    if (prefix / "pipx_metadata.json").is_file():
-        return Installation(Method.PIPX, prefix)
-    if (prefix / "uv-receipt.toml").is_file():
-        return Installation(Method.UV_TOOL, prefix)
     if sys.prefix != sys.base_prefix:
         by_uv = (distribution.read_text("INSTALLER") or "").strip() == "uv"
         return Installation(Method.UV_PIP if by_uv else Method.VENV_PIP, prefix)

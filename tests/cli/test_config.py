@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import bare_env, listing, tfx
 
 
@@ -62,3 +64,14 @@ def test_config_show_of_a_broken_file_is_a_usage_error(home: Path) -> None:
     assert (ran.code, ran.out) == (2, "")
     assert "line 1, column 5" in ran.err
     assert "tfx config check" in ran.err
+
+
+@pytest.mark.parametrize("name", ["agent:nope", "skill:nope"])
+def test_check_names_what_setup_would_refuse(tmp_path: Path, name: str) -> None:
+    file = tmp_path / ".config/tfx/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f'[setup]\nskip = ["{name}"]\n', "utf-8")
+    checked = tfx(tmp_path, "config", "check", "--json")
+    refused = tfx(tmp_path, "setup", "--json")
+    assert checked.code == refused.code == 2
+    assert checked.document["problems"] == refused.document["problems"]

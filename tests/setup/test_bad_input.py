@@ -185,3 +185,23 @@ def test_s30_state_in_a_skills_root_of_an_absent_agent_is_refused(
     ran = machine.setup(XDG_STATE_HOME=str(machine.home / place))
     assert (ran.code, ran.document["status"]) == (5, "refused")
     assert list(machine.home.iterdir()) == []
+
+
+def test_s23_token_in_a_file_that_others_can_read_is_told_with_the_way_out(
+    machine: Machine,
+) -> None:
+    machine.write(CLAUDE, "{}", 0o644)
+    machine.write(".codex/config.toml", "", 0o600)
+    for option in ("--dry-run", "--yes"):
+        shown = machine.tfx("setup", "--mcp-transport", "http", option).out
+        warned = [line for line in shown.splitlines() if "others can read" in line]
+        assert len(warned) == 1
+        assert "chmod go-rwx" in warned[0]
+        assert '"Bearer ${TFX_HUB_TOKEN}"' in warned[0]
+
+
+def test_s52_script_without_its_registration_is_shown_as_not_active(machine: Machine) -> None:
+    machine.write(SETTINGS, '{"statusLine": {"type": "command", "command": "mine"}}')
+    shown = machine.tfx("setup").out
+    line = next(line for line in shown.splitlines() if "create ~/.claude/hud/tfx-hud.py" in line)
+    assert "not active" in line

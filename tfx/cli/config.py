@@ -82,8 +82,9 @@ def check(ctx: typer.Context) -> None:
 
     def feature(_screen: Screen, paths: Paths) -> Result[ConfigChecked]:
         from tfx.config import settings
+        from tfx.setup.survey import unknown_skips
 
-        errors = settings.problems(paths)
+        errors = settings.problems(paths) or unknown_skips(paths, settings.load(paths))
         status = Status.FAILED if errors else Status.OK
         problems = tuple(Problem.of(error) for error in errors)
         data = ConfigChecked(paths.config_file, _file(paths).exists, len(errors))

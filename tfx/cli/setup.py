@@ -181,7 +181,9 @@ def _render_action(screen: Screen, row: ActionRow) -> None:
     if row.status == "changed":
         verb = row.kind
     who = f"  [{row.agent}]" if row.agent else ""
-    why = "" if row.status == "changed" else f": {row.reason}"
+    # of a change that went well only what is more than its plain reason: a warning, say
+    why = row.reason.partition("; ")[2] if row.status == "changed" else row.reason
+    why = f": {why}" if why else ""
     screen.line(f"{verb} {row.target}{who}{why}", sign=_SIGN_OF[row.status])
     if row.hint:
         screen.line(f"    {row.hint}")

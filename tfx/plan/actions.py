@@ -62,6 +62,7 @@ class WantedEntry:
     then tells which element replaces an older one, so give each a name of its own.
     `secret`: the value holds a token, so only its hash is recorded, nothing of it is shown, and
     a file made for it has mode 0600 (S-22, S-23, S-38).
+    `by_variable`: the same entry with the name of a variable for the token, to be offered (S-23).
     `activates`: assets that do nothing until this entry stands (S-52).
     """
 
@@ -72,6 +73,7 @@ class WantedEntry:
     value: JsonValue = field(repr=False)
     element: bool = False
     secret: bool = False
+    by_variable: JsonValue = None
     asset: str = ""
     activates: tuple[str, ...] = ()
     rivals: tuple[Rival, ...] = ()

@@ -33,7 +33,7 @@ from tfx.plan.journal import Journal, Story, read
 from tfx.plan.manifest import load, save
 from tfx.plan.outcomes import outcome_of
 from tfx.plan.planner import make_removal, make_steps
-from tfx.plan.records import EntryRecord, FileRecord, Manifest
+from tfx.plan.records import Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
@@ -122,7 +122,7 @@ class Engine:
         """Say whether a shared file that was there before us was ever edited (K-5)."""
         kept = self.manifest().shared.values()
         return any(not record.created for record in kept) or any(
-            _edits_shared(story) for story in self._stories()
+            story.edited_shared_files for story in self._stories()
         )
 
     def _stories(self) -> list[Story]:
@@ -284,19 +284,8 @@ def still_staged(
 
 
 def _shown(story: Story) -> Run:
-    """Return a run for people: `changes` counts files and entries, as the run's own report did."""
-    changes = [*story.records, *(change for intent in story.done for change in intent.changes)]
-    items = sum(isinstance(change.record, FileRecord | EntryRecord) for change in changes)
     targets = tuple(str(intent.target) for intent in story.done)
-    return Run(story.run, story.operation, story.at_ms, items, targets)
-
-
-def _edits_shared(story: Story) -> bool:
-    return any(
-        intent.before is not None
-        and any(isinstance(change.record, EntryRecord) for change in intent.changes)
-        for intent in story.done
-    )
+    return Run(story.run, story.operation, story.at_ms, story.items, targets)
 
 
 def _as_planned(steps: Iterable[Step], *, removing: bool) -> tuple[Outcome, ...]:

@@ -5,6 +5,8 @@ Knows no agent and writes nothing; values with a token leave it only inside the 
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import replace
 
 from tfx.config.keypath import MISSING, canonical, leaves
@@ -270,7 +272,12 @@ def _warning(draft: Draft, item: EntryItem, decision: Decision) -> str | None:
         return None
     if state is None or state.mode is None or not state.mode & _OPEN_TO_OTHERS:
         return None
-    return f"others can read {draft.file.path} (mode {state.mode:o}), which now holds a token"
+    path = draft.file.path
+    warning = f"others can read {path} (mode {state.mode:o}) and this entry holds a token: "
+    remedy = f"`chmod go-rwx {shlex.quote(str(path))}`"
+    if item.wanted.by_variable is not None:
+        remedy += f", or write it by hand as {json.dumps(item.wanted.by_variable)}"
+    return warning + remedy
 
 
 def _finished(draft: Draft) -> Step:

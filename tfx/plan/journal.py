@@ -21,7 +21,7 @@ from tfx.core.files import PRIVATE_FILE, fsync_dir, make_private_dir, read_plain
 from tfx.errors import JsonValue, StateConflict
 from tfx.plan.actions import State
 from tfx.plan.manifest import change_from_json, change_to_json
-from tfx.plan.records import Change
+from tfx.plan.records import Change, EntryRecord, FileRecord
 
 _COMMIT = b'{"op":"commit"}\n'
 
@@ -68,6 +68,21 @@ class Story:
     def done(self) -> tuple[Intent, ...]:
         """The intents that were carried out, in their order."""
         return tuple(intent for intent in self.intents if intent.fate is Fate.DONE)
+
+    @property
+    def items(self) -> int:
+        """How many files and entries it changed, counted as the run's own report did."""
+        changes = [*self.records, *(change for intent in self.done for change in intent.changes)]
+        return sum(isinstance(change.record, FileRecord | EntryRecord) for change in changes)
+
+    @property
+    def edited_shared_files(self) -> bool:
+        """True when it edited a shared file that was there before."""
+        return any(
+            intent.before is not None
+            and any(isinstance(change.record, EntryRecord) for change in intent.changes)
+            for intent in self.done
+        )
 
 
 class Journal:

@@ -35,7 +35,8 @@ def survey(
     the first time (S-15). Raises BadSettings for a name in `[setup] skip` that does not exist.
     """
     settings = load(paths)
-    _refuse_unknown_skips(paths, settings)
+    for error in unknown_skips(paths, settings):
+        raise error
     recorded = engine.manifest().agents
     found = tuple(
         confirm(paths, one)
@@ -62,18 +63,26 @@ def _scope(
     )
 
 
-def _refuse_unknown_skips(paths: Paths, settings: Settings) -> None:
+def unknown_skips(paths: Paths, settings: Settings) -> tuple[BadSettings, ...]:
+    """Return an error for each name in `[setup] skip` that is no agent or no skill of ours."""
+    file = paths.display(paths.config_file)
     agents = {agent.name for agent in AGENTS}
-    for name in settings.setup.skip_agents:
-        if name not in agents:
-            raise BadSettings(
-                f"{paths.config_file}: setup.skip names an unknown agent {name!r}",
+    skills = skill_names(paths)
+    return (
+        *(
+            BadSettings(
+                f"{file}: setup.skip names an unknown agent {name!r}",
                 hint=f"did you mean agent:{nearest_names(name)[0]}?",
             )
-    skills = skill_names(paths)
-    for name in settings.setup.skip_skills:
-        if name not in skills:
-            raise BadSettings(
-                f"{paths.config_file}: setup.skip names a skill that tfx does not bring: {name!r}",
+            for name in settings.setup.skip_agents
+            if name not in agents
+        ),
+        *(
+            BadSettings(
+                f"{file}: setup.skip names a skill that tfx does not bring: {name!r}",
                 hint=f"its skills are {', '.join(sorted(skills))}",
             )
+            for name in settings.setup.skip_skills
+            if name not in skills
+        ),
+    )
