@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from enum import StrEnum
 
@@ -28,6 +29,9 @@ from tfx.hub.daemon.run import Run, Undo
 from tfx.hub.models import RunFacts
 from tfx.hub.state import HubState
 
+SWITCH_S = 0.0005
+"""How long loop and writer may keep the interpreter from each other: a commit takes less than the
+5 ms that Python gives by itself, and every waiting call would pay them (H-119)."""
 _LOOKS_PER_IDLE = 4
 _logger = logging.getLogger("tfx.hub.daemon")
 
@@ -43,6 +47,7 @@ class End(StrEnum):
 
 def run(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> None:
     """Live until the end; raises what prevented the start, or OperationFailed `writer-died`."""
+    sys.setswitchinterval(SWITCH_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         end = runner.run(_live(of, undo, ready))
     if end is End.WRITER_DIED:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READERS: Final = 2
+_logger = logging.getLogger("tfx.hub.store")
 _COMPANIONS: Final = ("-wal", "-shm", "-journal")
 READ_AGE_CAP_S: Final = 5.0
 """A read that is older is cut off, so that it cannot pin the WAL (EV-S7)."""
@@ -136,13 +138,20 @@ class Store:
 
         What the command raises is raised here and nothing of it is stored.
         """
+        return await self._submit(command)
+
+    def queue(self, command: Callable[[Tx], object]) -> None:
+        """Run a command behind those that are queued; nobody waits, a failure is logged."""
+        self._submit(command).add_done_callback(_log_failure)
+
+    def _submit(self, command: Callable[[Tx], T]) -> asyncio.Future[T]:
         if self._writer is None or self._closed:
             raise OperationFailed("the hub's store is closed", code="closed")
         loop = asyncio.get_running_loop()
         self._loop = loop
         future: asyncio.Future[T] = loop.create_future()
         self._writer.submit(Job(command, future))  # type: ignore[arg-type]
-        return await future
+        return future
 
     async def read(self, query: Callable[[Reader], T]) -> T:
         """Run a query on a connection of its own that sees one state and cannot write."""
@@ -252,3 +261,8 @@ class Store:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self.died.set)
+
+
+def _log_failure(future: asyncio.Future[T]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        _logger.warning("a queued command failed: %s", type(error).__name__)

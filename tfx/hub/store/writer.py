@@ -94,6 +94,7 @@ class Writer:
         self._sync_at: float | None = None
         self._idle_at: float | None = None
         self._dead: BaseException | None = None
+        self.commits = 0
         self.wal = WalState()
         self.last_error: TfxError | None = None
         self._thread = threading.Thread(target=self._live, name="hub-writer", daemon=True)
@@ -187,6 +188,7 @@ class Writer:
             self._next_seq = seq
             done = Committed(refusals=[(jobs[0].future, refused.error)])
         else:
+            self.commits += 1
             done.commit_ms = (perf_counter() - began) * 1000
             if self._next_seq != seq:
                 now = monotonic()
