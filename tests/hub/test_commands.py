@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.running import RunningHub
+from tests.hub.test_databases import MAKE
 from tests.support import Ran, bare_env, tfx
 from tfx.core import locks
 from tfx.hub.operations import OPERATIONS
@@ -287,6 +288,38 @@ def test_k_22_rebuild_works_under_the_lock_while_no_hub_runs(hub: RunningHub) ->
         assert _run(hub, "rebuild", "--json").code in {4, 5}
     again = hub.again()
     assert again.call("agents")["agents"][0]["agent_id"] == "agent-1"
+
+
+def test_k_23_rebuild_folds_what_an_older_fold_left_and_start_runs_again(hub: RunningHub) -> None:
+    hub.register("bob")
+    hub.end()
+    older = (
+        "PRAGMA ignore_check_constraints = 1; UPDATE stamp SET fold_version = 0;"
+        "DELETE FROM subscriptions; DELETE FROM agents;"
+    )
+    subprocess.run(
+        [sys.executable, "-c", MAKE, str(hub.files.database), older], check=True, timeout=60
+    )
+    refused = _run(hub, "start", "--port", "0", "--json")
+    assert refused.code == 5
+    assert refused.document["problems"][0]["code"] == "fold-other"
+    assert _run(hub, "rebuild", "--check", "--json").code == 5
+    assert _run(hub, "rebuild", "--json").data["rows"]["agents"] == 1
+    assert _run(hub, "rebuild", "--check", "--json").data["equal"] is True
+    assert _run(hub, "start", "--port", "0", "--json").code == 0
+    assert [each["agent_id"] for each in _run(hub, "agents", "--json").data["agents"]] == ["bob"]
+
+
+def test_k_23_rebuild_leaves_a_newer_fold_alone(hub: RunningHub) -> None:
+    hub.end()
+    newer = "UPDATE stamp SET fold_version = 99;"
+    subprocess.run(
+        [sys.executable, "-c", MAKE, str(hub.files.database), newer], check=True, timeout=60
+    )
+    before = hub.files.database.read_bytes()
+    ran = _run(hub, "rebuild", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (5, "schema-newer")
+    assert hub.files.database.read_bytes() == before
 
 
 def test_k_22_rebuild_without_a_database_says_so(home: Path) -> None:

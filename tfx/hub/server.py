@@ -170,7 +170,14 @@ _NOBODY = Caller()
 _TOP_LEVEL = ("pid", "port", "instance", "version", "schema", "durability", "warnings")
 
 
-def open_core(files: HubFiles, settings: HubSettings, facts: RunFacts, clock: Clock) -> Core:
+def open_core(
+    files: HubFiles,
+    settings: HubSettings,
+    facts: RunFacts,
+    clock: Clock,
+    *,
+    for_rebuild: bool = False,
+) -> Core:
     """Open the database and build the services; raises what opening the store raises (K-23)."""
     return HubCore.open(
         files.database,
@@ -178,4 +185,5 @@ def open_core(files: HubFiles, settings: HubSettings, facts: RunFacts, clock: Cl
         clock=clock,
         durability=settings.durability,
         keep=settings.retention,
+        for_rebuild=for_rebuild,
     )

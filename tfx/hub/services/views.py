@@ -85,8 +85,10 @@ class Views:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what is wrong but not fatal."""
+        counts = self._metrics.sweep_errors
         found = [
-            f"{name} failed {count} times" for name, count in self._metrics.sweep_errors.items()
+            f"the chore {name} fails ({counts[name]} times)"
+            for name in sorted(self._metrics.failing)
         ]
         writer = self._store.writer
         if writer.last_error is not None:

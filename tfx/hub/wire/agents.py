@@ -17,6 +17,7 @@ from tfx.hub.wire.fields import (
     JsonObject,
     Mutation,
     PageSize,
+    Repeatable,
     Request,
     Response,
     Topics,
@@ -60,7 +61,7 @@ class RegisterResult(Response, frozen=True, kw_only=True):
     server_time_ms: int
 
 
-class AttachRequest(Mutation, frozen=True, kw_only=True):
+class AttachRequest(Repeatable, frozen=True, kw_only=True):
     """Ask which agent a process is (K-27).
 
     With `agent_id` (TFX_AGENT_ID) that one; else the agent of `process`, the nearest ancestor
@@ -88,7 +89,7 @@ class AttachResult(Response, frozen=True, kw_only=True):
     server_time_ms: int
 
 
-class HeartbeatRequest(Mutation, frozen=True, kw_only=True):
+class HeartbeatRequest(Repeatable, frozen=True, kw_only=True):
     """Extend the lease that `register` or `attach` gave."""
 
     agent_id: AgentName

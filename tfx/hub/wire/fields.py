@@ -23,6 +23,13 @@ class Mutation(Request, frozen=True, kw_only=True):
     op_id: Annotated[OpId, Meta(min_length=1, max_length=200)] | None = None
 
 
+class Repeatable(Mutation, frozen=True, kw_only=True):
+    """Base of a mutation that does no more the second time: its key is taken and not kept.
+
+    Its repetition tells how things are then, which is what the first one brought about.
+    """
+
+
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """Base of what the hub answers."""
 
