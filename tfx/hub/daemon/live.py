@@ -23,7 +23,7 @@ from tfx.core.clock import SystemClock
 from tfx.errors import OperationFailed
 from tfx.hub import server, tokens
 from tfx.hub import state as state_file
-from tfx.hub.daemon import notify, ports
+from tfx.hub.daemon import limits, notify, ports
 from tfx.hub.daemon.readiness import Ready
 from tfx.hub.daemon.run import Run, Undo
 from tfx.hub.models import RunFacts
@@ -48,6 +48,7 @@ class End(StrEnum):
 def run(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> None:
     """Live until the end; raises what prevented the start, or OperationFailed `writer-died`."""
     sys.setswitchinterval(SWITCH_S)
+    limits.forbid_core()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         end = runner.run(_live(of, undo, ready))
     if end is End.WRITER_DIED:
@@ -66,7 +67,14 @@ async def _live(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> End:
     try:
         credentials, made = tokens.ensure(of.paths, of.files)
         undo.note(made)
-        hub = server.Hub(core, credentials, of.settings, facts, clock)
+        hub = server.Hub(
+            core,
+            credentials,
+            of.settings,
+            facts,
+            clock,
+            most_connections=limits.most_connections(),
+        )
         await hub.start(of.listening.socket)
     except BaseException:
         await core.close()
