@@ -332,3 +332,37 @@ def test_h_50_the_help_says_what_a_token_does_not_protect_from(home: Path) -> No
     text = " ".join(tfx(home, "hub", "--help").out.split())
     assert "One token is one trust domain" in text
     assert "not a hostile process" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("publish", "--to", "bob", "--deferred", "h\udcff"),
+        ("publish", "--to", "bob\udcff", "--deferred", "hi"),
+        ("publish", "--to", "bob", "--deferred", "--payload", '{"a":"\udcff"}'),
+        ("poll", "--agent", "bob\udcff"),
+        ("trace", "\udcff"),
+        ("wait", "--agent", "bob", "--timeout", "inf"),
+        ("wait", "--agent", "bob", "--timeout", "nan"),
+        ("poll", "--agent", "bob", "--wait", "nan"),
+        ("publish", "--to", "bob", "--deferred", "--ttl", "nan", "hi"),
+    ],
+)
+def test_h_7_what_no_request_can_carry_is_a_usage_error(
+    hub: RunningHub, words: tuple[str, ...]
+) -> None:
+    ran = _run(hub, *words, "--json")
+    assert ran.code == 2, ran.out + ran.err
+    assert ran.document["problems"][0]["kind"] == "invalid-request"
+
+
+def test_h_7_standard_input_that_is_not_utf8_is_a_usage_error(hub: RunningHub) -> None:
+    argv = [sys.executable, "-m", "tfx", "hub", "publish", "--to", "bob", "--deferred", "-"]
+    done = subprocess.run(argv, env=hub.env, input=b"a\xff", capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"not UTF-8" in done.stderr
+
+
+def test_h_54_purging_what_is_no_dead_letter_is_a_failure(hub: RunningHub) -> None:
+    ran = _run(hub, "dead", "purge", "nope", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "unknown-message")

@@ -124,7 +124,10 @@ def finish(
             result = feature(screen, paths)
     except TfxError as error:
         result = failure(error)
-    screen.show(command, result, render, told=told)
+    try:
+        screen.show(command, result, render, told=told)
+    except OSError as error:
+        _lose_output(error)
     leave(result.exit)
 
 
@@ -132,6 +135,14 @@ def leave(code: Exit) -> NoReturn:
     """Flush and exit; a reader that went away (`tfx list | head`) is not an error of ours."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        _lose_output(error)
     raise typer.Exit(int(code))
+
+
+def _lose_output(error: OSError) -> None:
+    """Send the rest of the output nowhere; fail unless its reader just went away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        sys.stderr.write(f"error: standard output cannot be written: {error.strerror}\n")
+        raise typer.Exit(int(Exit.FAILED)) from error

@@ -5,7 +5,9 @@ Usage errors become the envelope too; an unexpected exception becomes a log with
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -23,6 +25,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run tfx with these arguments and return the exit status."""
     from tfx.cli.app import app
 
+    _open_missing_streams()
     command = typer.main.get_command(app)
     # rc files are never written (K-15): the completion script is shown, not installed
     command.params = [p for p in command.params if p.name != "install_completion"]
@@ -40,6 +43,14 @@ def run(arguments: Sequence[str]) -> int:
             return _usage(arguments, error)
         return _crash(arguments, error)
     return code if isinstance(code, int) else Exit.OK
+
+
+def _open_missing_streams() -> None:
+    """Put the null device where a standard stream was closed: the exit status still tells."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  (to the end)
+            setattr(sys, name, stream)
 
 
 def _usage(arguments: Sequence[str], error: Exception) -> int:

@@ -131,6 +131,8 @@ class DeadLetters:
                 return DeadPurgeResult(purged=before.body.together)
             if request.message_id is not None:
                 rows = views.dead_of_message(tx, request.message_id)
+                if not rows and views.message(tx, request.message_id) is None:
+                    raise _no_message(request.message_id)
             else:
                 rows = views.dead_page(tx, request.agent_id, 0, PURGE_AT_ONCE)
             least = request.older_than_ms or 0

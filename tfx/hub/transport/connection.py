@@ -64,7 +64,7 @@ class BoundedConnection(HttpToolsProtocol):
                 self._wait_for_head()
 
     def on_message_begin(self) -> None:
-        """Begin to count a head."""
+        """Start to count a head."""
         self._in_head = True
         self._head_bytes = 0
         super().on_message_begin()
