@@ -39,7 +39,7 @@ async def _empty(_scope: Scope, receive: Receive, send: Send) -> None:
 async def serve_empty() -> None:
     """Serve a handler that reads the body and answers a constant; prints its port."""
     listening = ports.listen(0, strict=True)
-    await Serving(_empty).start(listening.socket)
+    await Serving(_empty, 1024).start(listening.socket)
     print(listening.port, flush=True)
     await asyncio.Event().wait()
 

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pty
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -128,3 +132,23 @@ def test_ev_s10_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         database.open_writer(tmp_path / "a.db", create=True)
     assert refused.value.reason == "old-sqlite"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ev_s9_ev_t5_a_process_with_an_open_database_does_not_fork(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    connection = database.open_writer(path, create=True)
+    try:
+        process = multiprocessing.get_context("fork").Process(target=int)
+        for fork in (os.fork, pty.fork, process.start):
+            with pytest.raises(OperationFailed) as refused:
+                fork()
+            assert refused.value.reason == "fork-refused"
+        with database.Transaction(connection):
+            connection.execute("CREATE TABLE t (x)")
+        assert subprocess.run(["true"], check=False).returncode == 0  # starting a program is none
+    finally:
+        connection.close()
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.hub.running import RunningHub
+from tfx.hub.operations import OPERATIONS
 
 SOUND: dict[str, object] = {
     "from": "operator",
@@ -110,3 +112,28 @@ def test_h_32_the_bridge_ignores_unknown_fields_and_checks_the_known(
     assert shared_hub.post("/bridge/deregister", {"agent_id": 7, "x": 1}).status == 400
     reply = shared_hub.post("/bridge/register", {"agent_id": "bridge-1", "cli": "codex", "x": 1})
     assert reply.status == 200, reply.body
+
+
+def _numbers() -> list[tuple[str, str]]:
+    return [
+        (row.name, field.encode_name)
+        for row in OPERATIONS.values()
+        for field in msgspec.structs.fields(row.request)
+        if "int" in str(field.type)
+    ]
+
+
+@pytest.mark.parametrize(("operation", "field"), _numbers())
+def test_h_28_a_number_beyond_the_databases_names_its_field(
+    shared_hub: RunningHub, operation: str, field: str
+) -> None:
+    for number in (2**63, 10**30, -(2**63) - 1):
+        reply = shared_hub.post(f"/v1/{operation}", {field: number}, operator=True)
+        assert (reply.status, reply.document["error"]["details"].get("field")) == (400, field)
+
+
+def test_h_28_an_after_that_is_no_seq_is_refused(shared_hub: RunningHub) -> None:
+    for after in ("²", "-1", "9" * 30, "1 ", "0x1"):
+        asked = {"scope": "trace", "trace_id": "x", "after": after}
+        reply = shared_hub.post("/v1/status", asked)
+        assert (reply.status, reply.document["error"]["details"]) == (400, {"field": "after"})

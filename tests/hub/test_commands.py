@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.running import RunningHub
+from tests.hub.test_databases import MAKE
 from tests.support import Ran, bare_env, tfx
 from tfx.core import locks
 from tfx.hub.operations import OPERATIONS
@@ -289,6 +290,38 @@ def test_k_22_rebuild_works_under_the_lock_while_no_hub_runs(hub: RunningHub) ->
     assert again.call("agents")["agents"][0]["agent_id"] == "agent-1"
 
 
+def test_k_23_rebuild_folds_what_an_older_fold_left_and_start_runs_again(hub: RunningHub) -> None:
+    hub.register("bob")
+    hub.end()
+    older = (
+        "PRAGMA ignore_check_constraints = 1; UPDATE stamp SET fold_version = 0;"
+        "DELETE FROM subscriptions; DELETE FROM agents;"
+    )
+    subprocess.run(
+        [sys.executable, "-c", MAKE, str(hub.files.database), older], check=True, timeout=60
+    )
+    refused = _run(hub, "start", "--port", "0", "--json")
+    assert refused.code == 5
+    assert refused.document["problems"][0]["code"] == "fold-other"
+    assert _run(hub, "rebuild", "--check", "--json").code == 5
+    assert _run(hub, "rebuild", "--json").data["rows"]["agents"] == 1
+    assert _run(hub, "rebuild", "--check", "--json").data["equal"] is True
+    assert _run(hub, "start", "--port", "0", "--json").code == 0
+    assert [each["agent_id"] for each in _run(hub, "agents", "--json").data["agents"]] == ["bob"]
+
+
+def test_k_23_rebuild_leaves_a_newer_fold_alone(hub: RunningHub) -> None:
+    hub.end()
+    newer = "UPDATE stamp SET fold_version = 99;"
+    subprocess.run(
+        [sys.executable, "-c", MAKE, str(hub.files.database), newer], check=True, timeout=60
+    )
+    before = hub.files.database.read_bytes()
+    ran = _run(hub, "rebuild", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (5, "schema-newer")
+    assert hub.files.database.read_bytes() == before
+
+
 def test_k_22_rebuild_without_a_database_says_so(home: Path) -> None:
     ran = tfx(home, "hub", "rebuild", "--json")
     assert (ran.code, ran.document["problems"][0]["code"]) == (1, "no-database")
@@ -299,3 +332,37 @@ def test_h_50_the_help_says_what_a_token_does_not_protect_from(home: Path) -> No
     text = " ".join(tfx(home, "hub", "--help").out.split())
     assert "One token is one trust domain" in text
     assert "not a hostile process" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("publish", "--to", "bob", "--deferred", "h\udcff"),
+        ("publish", "--to", "bob\udcff", "--deferred", "hi"),
+        ("publish", "--to", "bob", "--deferred", "--payload", '{"a":"\udcff"}'),
+        ("poll", "--agent", "bob\udcff"),
+        ("trace", "\udcff"),
+        ("wait", "--agent", "bob", "--timeout", "inf"),
+        ("wait", "--agent", "bob", "--timeout", "nan"),
+        ("poll", "--agent", "bob", "--wait", "nan"),
+        ("publish", "--to", "bob", "--deferred", "--ttl", "nan", "hi"),
+    ],
+)
+def test_h_7_what_no_request_can_carry_is_a_usage_error(
+    hub: RunningHub, words: tuple[str, ...]
+) -> None:
+    ran = _run(hub, *words, "--json")
+    assert ran.code == 2, ran.out + ran.err
+    assert ran.document["problems"][0]["kind"] == "invalid-request"
+
+
+def test_h_7_standard_input_that_is_not_utf8_is_a_usage_error(hub: RunningHub) -> None:
+    argv = [sys.executable, "-m", "tfx", "hub", "publish", "--to", "bob", "--deferred", "-"]
+    done = subprocess.run(argv, env=hub.env, input=b"a\xff", capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"not UTF-8" in done.stderr
+
+
+def test_h_54_purging_what_is_no_dead_letter_is_a_failure(hub: RunningHub) -> None:
+    ran = _run(hub, "dead", "purge", "nope", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "unknown-message")

@@ -12,6 +12,7 @@ import pytest
 from tests.hub.running import RunningHub
 from tests.support import Ran, bare_env, listing, tfx
 from tfx.core.paths import Paths
+from tfx.errors import OperationFailed
 from tfx.hub.daemon import ground
 from tfx.hub.places import HubFiles
 from tfx.hub.schema import registry
@@ -97,4 +98,20 @@ def test_h_22_k_45_a_network_file_system_is_recognised(tmp_path: Path, kind: str
     assert ground.file_system(tmp_path / "far away" / "x" / "hub.db", table) == kind
     assert ground.file_system(tmp_path / "far away" / "near" / "hub.db", table) == "ext4"
     assert ground.file_system(tmp_path / "far away2", table) == "ext4"
-    assert kind in ground._NETWORK
+    files = HubFiles.of(
+        Paths.resolve(bare_env(tmp_path, XDG_STATE_HOME=str(tmp_path / "far away")))
+    )
+    with pytest.raises(OperationFailed) as refused:
+        ground.prepare(files, table)
+    assert refused.value.reason == "network-file-system"
+    assert not (tmp_path / "far away").exists()
+
+
+def test_h_22_mount_points_are_read_with_every_escape(tmp_path: Path) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "22 1 0:20 / / rw - ext4 /dev/sda rw\n"
+        "23 22 0:21 / /a\\011b\\134c rw,x - nfs4 server:/x rw\n"
+    )
+    assert ground.file_system(Path("/a\tb\\c/hub.db"), table) == "nfs4"
+    assert ground.file_system(Path("/hub.db"), tmp_path / "none") == ""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import re
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 
 from tests.hub.conftest import Play
 from tests.hub.driver import FACTS, NOBODY, Bed
-from tfx.errors import NotFound
+from tfx.errors import NotFound, OperationFailed
 from tfx.hub.models import AgentId, DefaultAction, HumanKind, StatusScope
 from tfx.hub.operations import OPERATIONS
 from tfx.hub.wire import humans, views
@@ -98,21 +99,46 @@ def test_h_76_metrics_name_no_agent_and_no_payload(play: Play) -> None:
     play(story)
 
 
-def test_h_19_a_fault_in_a_chore_degrades_the_hub_and_ends_nothing(
-    play: Play, monkeypatch: pytest.MonkeyPatch
+CHORES = {"clock", "deliveries", "fallback", "human-deadlines", "next-deadline", "retention"}
+
+
+def test_h_19_a_fault_in_any_chore_degrades_the_hub_until_it_works_again(
+    play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(bed: Bed) -> None:
-        def broken(*_: object) -> None:
-            raise RuntimeError("injected")
+        upkeep, store = bed.core.upkeep, bed.core.store
 
-        monkeypatch.setattr(bed.core.upkeep, "_sweep_some", broken)
-        await bed.core.upkeep.tick()
-        assert bed.core.health() == "degraded"
-        assert bed.core.counted.sweep_errors["deliveries"] == 1
-        monkeypatch.undo()
+        async def broken(_command: object) -> None:
+            raise OperationFailed("injected")
+
+        async def all_chores() -> None:
+            monkeypatch.setattr(upkeep, "_fallback_at", 0.0)
+            monkeypatch.setattr(upkeep, "_forget_at", 0.0)
+            await upkeep.tick()
+            await upkeep._pause_s()
+
         await bed.register("bob")
+        waiting = asyncio.create_task(bed.poll("bob", wait_ms=45_000))
+        while not store.wakeups.open_waits:  # noqa: ASYNC110  (nothing tells when it waits)
+            await asyncio.sleep(0)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "read", broken)
+            patch.setattr(store, "write", broken)
+            bed.clock.sleep_ms(3_600_000)
+            await all_chores()
+            await all_chores()
+            assert bed.core.health() == "degraded"
+            assert bed.core.counted.failing == CHORES
+            for name in CHORES:
+                assert bed.core.counted.sweep_errors[name] == 2
+                assert any(name in warning for warning in bed.core.views.warnings())
+        told = [each.getMessage() for each in caplog.records if "fails" in each.getMessage()]
+        assert len(told) == len(CHORES)  # once each, not each second
+        await all_chores()
+        assert bed.core.health() == "ready"
+        assert 'chore="deliveries"} 2' in bed.core.metrics()
         await bed.publish("ann", "bob")
-        assert len((await bed.poll("bob")).messages) == 1
+        assert len((await asyncio.wait_for(waiting, 10)).messages) == 1
 
     play(story)
 

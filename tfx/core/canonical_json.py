@@ -58,6 +58,8 @@ def _reason(error: Exception) -> str:
         return f"byte {error.start} is not UTF-8"
     if isinstance(error, RecursionError):
         return "nested too deeply"
+    if str(error).startswith("Exceeds the limit"):
+        return "a number has too many digits"
     return str(error)
 
 

@@ -6,7 +6,9 @@ Knows nothing of schemas or of what the rows mean.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Final, TypeAlias
@@ -45,6 +47,9 @@ _CODES: Final[tuple[tuple[type[Exception], type[TfxError], str, str], ...]] = (
 )
 
 
+_FORKS: Final = frozenset({"os.fork", "os.forkpty"})
+
+
 def sqlite_version() -> str:
     """Return the version of the linked SQLite."""
     return apsw.sqlite_lib_version()
@@ -78,6 +83,7 @@ def open_writer(
     the caller's own (EV-S5). Raises NotFound, or what `error_of` returns.
     """
     _refuse_old_sqlite()
+    _guard_forks()
     if not create and not path.exists():
         raise NotFound(f"there is no database at {path}", details={"path": str(path)})
     flags = _WRITE_FLAGS | (apsw.SQLITE_OPEN_CREATE if create else 0)
@@ -99,6 +105,7 @@ def open_writer(
 def open_reader(path: Path, *, vfs: str | None = None) -> Connection:
     """Open a connection beside a writer in this process that can only read (EV-S2)."""
     _refuse_old_sqlite()
+    _guard_forks()
     with errors_typed(str(path)):
         flags = _WRITE_FLAGS
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
@@ -243,6 +250,25 @@ def _prepare(connection: Connection) -> None:
     connection.pragma("temp_store", "MEMORY")
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+
+
+@cache
+def _guard_forks() -> None:
+    """Refuse `os.fork` while a database file is open here: a child would break its locks (EV-S9).
+
+    Starting a program is no such fork: nothing of ours runs before it is another program.
+    """
+    sys.addaudithook(_on_audit)
+
+
+def _on_audit(event: str, _arguments: tuple[object, ...]) -> None:
+    if event not in _FORKS:
+        return
+    opened = [each.filename for each in apsw.connections() if each.filename]
+    if opened:
+        raise OperationFailed(
+            f"this process must not fork: {opened[0]} is open in it", code="fork-refused"
+        )
 
 
 def _refuse_old_sqlite() -> None:

@@ -93,7 +93,7 @@ class HubClient:
 
         Raises what the hub raised, or AgentUnavailable when it does not answer.
         """
-        return self._call(name, _ENCODER.encode(request), response, wait_ms)
+        return self._call(name, _encoded(request), response, wait_ms)
 
     def call_with(
         self, name: str, fields: Mapping[str, object], response: type[T], *, wait_ms: int = 0
@@ -103,7 +103,7 @@ class HubClient:
         Raises as `call` does.
         """
         given = {key: value for key, value in fields.items() if value is not None}
-        return self._call(name, _ENCODER.encode(given), response, wait_ms)
+        return self._call(name, _encoded(given), response, wait_ms)
 
     def _call(self, name: str, body: bytes, response: type[T], wait_ms: int) -> T:
         answer = self._send("POST", f"/v1/{OPERATIONS[name].name}", body, wait_ms)
@@ -172,6 +172,13 @@ def _events_of(response: http.client.HTTPResponse) -> Iterator[EventView]:
             raise _refusal(Answer(_OK, line.removeprefix(b"data: ")))
         elif line.startswith(b"data: "):
             yield _EVENT.decode(line.removeprefix(b"data: "))
+
+
+def _encoded(fields: object) -> bytes:
+    try:
+        return _ENCODER.encode(fields)
+    except UnicodeEncodeError as error:
+        raise InvalidRequest("an argument is not UTF-8", code="not-utf8") from error
 
 
 def _refusal(answer: Answer) -> TfxError:

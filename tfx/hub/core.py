@@ -87,9 +87,10 @@ class HubCore:
         durability: Durability = Durability.NORMAL,
         limits: Limits | None = None,
         keep: Retention | None = None,
+        for_rebuild: bool = False,
     ) -> HubCore:
         """Open the database and build the services; raises what `Store.open` raises."""
-        store = Store.open(path, durability=durability, clock=clock)
+        store = Store.open(path, durability=durability, clock=clock, for_rebuild=for_rebuild)
         return cls(store, facts, limits or Limits(), keep or Retention(), facts.version)
 
     @property

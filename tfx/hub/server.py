@@ -29,6 +29,7 @@ from tfx.hub.wire.admin import ShutdownRequest, ShutdownResult
 from tfx.hub.wire.views import StatusRequest, StatusResult
 
 FINISH_S = 5.0
+MOST_CONNECTIONS = 1024
 
 
 class Core(Protocol):
@@ -83,6 +84,8 @@ class Hub:
         settings: HubSettings,
         facts: RunFacts,
         clock: Clock,
+        *,
+        most_connections: int = MOST_CONNECTIONS,
     ) -> None:
         self.core = core
         self.stop_asked = asyncio.Event()
@@ -108,7 +111,8 @@ class Hub:
                 traffic=self.traffic,
                 now_ms=clock.monotonic_ms,
                 refused=core.refused,
-            )
+            ),
+            most_connections,
         )
 
     async def start(self, listener: socket.socket) -> None:
@@ -170,7 +174,14 @@ _NOBODY = Caller()
 _TOP_LEVEL = ("pid", "port", "instance", "version", "schema", "durability", "warnings")
 
 
-def open_core(files: HubFiles, settings: HubSettings, facts: RunFacts, clock: Clock) -> Core:
+def open_core(
+    files: HubFiles,
+    settings: HubSettings,
+    facts: RunFacts,
+    clock: Clock,
+    *,
+    for_rebuild: bool = False,
+) -> Core:
     """Open the database and build the services; raises what opening the store raises (K-23)."""
     return HubCore.open(
         files.database,
@@ -178,4 +189,5 @@ def open_core(files: HubFiles, settings: HubSettings, facts: RunFacts, clock: Cl
         clock=clock,
         durability=settings.durability,
         keep=settings.retention,
+        for_rebuild=for_rebuild,
     )

@@ -6,6 +6,7 @@ Chooses the credential by the operation's row (K-28); draws nothing.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -66,15 +67,22 @@ def agent_of(paths: Paths, given: str | None) -> str:
 
 
 def text_of(argument: str) -> str:
-    """Return a text argument, or all of standard input for `-`."""
-    return sys.stdin.read() if argument == STDIN else argument
+    """Return a text argument, or all of standard input for `-`.
+
+    Raises InvalidRequest `not-utf8` for bytes that no message can carry.
+    """
+    try:
+        data = sys.stdin.buffer.read() if argument == STDIN else argument.encode("utf-8")
+        return data.decode("utf-8")
+    except UnicodeError as error:
+        raise InvalidRequest("the text is not UTF-8", code="not-utf8") from error
 
 
 def object_of(text: str, option: str) -> msgspec.Raw:
     """Return a JSON object given on the command line; raises InvalidRequest for anything else."""
     from tfx.core import canonical_json
 
-    data = text.encode("utf-8", "surrogateescape")
+    data = text.encode("utf-8")
     if not isinstance(canonical_json.parse(data), dict):
         raise InvalidRequest(f"{option} must be a JSON object", details={"field": option})
     return msgspec.Raw(data)
@@ -93,7 +101,9 @@ def body_of(text: str | None, payload: str | None) -> msgspec.Raw:
 
 
 def milliseconds(seconds: float) -> int:
-    """Return whole milliseconds."""
+    """Return whole milliseconds; raises InvalidRequest for what is no length of time."""
+    if not math.isfinite(seconds):
+        raise InvalidRequest(f"{seconds} is no length of time", code="usage")
     return round(seconds * 1000)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from tfx.cli.hub.calls import Answered
+from tfx.cli.hub.calls import Answered, milliseconds
 from tfx.errors import AgentUnavailable, OperationFailed
 from tfx.hub.client import HubClient
 from tfx.hub.models import MAX_WAIT_MS
@@ -27,7 +27,7 @@ def wait_for_mail(
     A hub that goes away while we wait may take 30 s to come back; one that is not there at the
     beginning is AgentUnavailable at once.
     """
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    deadline = None if timeout_s is None else time.monotonic() + milliseconds(timeout_s) / 1000
     away_since: float | None = None
     found = _once(paths, agent, 0)  # a hub that is not there now is not waited for
     while not found.total:

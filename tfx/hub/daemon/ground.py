@@ -6,6 +6,7 @@ Knows nothing of the database's contents (H-22, H-45).
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from tfx.core import files
@@ -13,27 +14,38 @@ from tfx.errors import OperationFailed, UnsafeEnvironment
 from tfx.hub.places import HubFiles
 
 _NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs"}
-    | {"lustre", "gfs", "gfs2", "ocfs2", "beegfs", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"}
+    {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs"}
+    | {"lustre", "gfs", "gfs2", "gpfs", "ocfs2", "orangefs", "pvfs2", "beegfs", "9p", "davfs"}
+    | {"vboxsf", "vmhgfs", "prl_fs"}
+    | {f"fuse.{name}" for name in ("sshfs", "glusterfs", "s3fs", "rclone", "davfs2", "ceph")}
+    | {f"fuse.{name}" for name in ("ceph-fuse", "gcsfuse", "juicefs", "mfs", "vmhgfs-fuse")}
 )
+"""Where another host, or the host of a virtual machine, also writes; its locks are not ours."""
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 _LITTLE_BYTES = 65_536
 
 
-def prepare(hub: HubFiles) -> None:
-    """Make the directories and refuse what would lose data later.
+def prepare(hub: HubFiles, mounts: Path = _MOUNTS) -> None:
+    """Refuse what would lose data later, then make the directories.
 
     Raises UnsafeEnvironment for a directory or database of another owner, OperationFailed for a
-    network file system (`network-file-system`) and where the directory cannot be made or written.
+    network file system (`network-file-system`) and where the directory cannot be made or written;
+    what is refused is as it was.
     """
+    for path in (hub.directory, hub.database.parent, hub.database):
+        _check_owner(path)
+    _refuse_network(hub, mounts)
     try:
         files.make_private_dir(hub.directory)
         hub.database.parent.mkdir(parents=True, exist_ok=True, mode=files.PRIVATE_DIR)
     except OSError as error:
         raise unusable(hub.directory, error) from error
-    for path in (hub.directory, hub.database.parent, hub.database):
-        _check_owner(path)
-    kind = file_system(hub.database.parent)
+
+
+def _refuse_network(hub: HubFiles, mounts: Path) -> None:
+    kind = file_system(hub.database.parent, mounts)
     if kind in _NETWORK:
         raise OperationFailed(
             f"{hub.database} lies on a network file system ({kind}), where SQLite's locks do not"
@@ -74,7 +86,7 @@ def blamed(error: OperationFailed, directory: Path) -> OperationFailed:
     )
 
 
-def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+def file_system(path: Path, mounts: Path = _MOUNTS) -> str:
     """Return the type of the file system a path lies on, or an empty string where it is unknown.
 
     The one door to this fact: tests pass a table of their own (K-45).
@@ -87,7 +99,7 @@ def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
     best, kind = -1, ""
     for line in lines:
         left, _, right = line.partition(" - ")
-        point = left.split(" ")[4].replace("\\040", " ")
+        point = _ESCAPE.sub(lambda found: chr(int(found[1], 8)), left.split(" ")[4])
         inside = real == point or real.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= best:  # a later mount covers an earlier one
             best, kind = len(point), right.split(" ")[0]

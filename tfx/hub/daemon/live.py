@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from enum import StrEnum
 
@@ -22,12 +23,15 @@ from tfx.core.clock import SystemClock
 from tfx.errors import OperationFailed
 from tfx.hub import server, tokens
 from tfx.hub import state as state_file
-from tfx.hub.daemon import notify, ports
+from tfx.hub.daemon import limits, notify, ports
 from tfx.hub.daemon.readiness import Ready
 from tfx.hub.daemon.run import Run, Undo
 from tfx.hub.models import RunFacts
 from tfx.hub.state import HubState
 
+SWITCH_S = 0.0005
+"""How long loop and writer may keep the interpreter from each other: a commit takes less than the
+5 ms that Python gives by itself, and every waiting call would pay them (H-119)."""
 _LOOKS_PER_IDLE = 4
 _logger = logging.getLogger("tfx.hub.daemon")
 
@@ -43,6 +47,8 @@ class End(StrEnum):
 
 def run(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> None:
     """Live until the end; raises what prevented the start, or OperationFailed `writer-died`."""
+    sys.setswitchinterval(SWITCH_S)
+    limits.forbid_core()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         end = runner.run(_live(of, undo, ready))
     if end is End.WRITER_DIED:
@@ -61,7 +67,14 @@ async def _live(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> End:
     try:
         credentials, made = tokens.ensure(of.paths, of.files)
         undo.note(made)
-        hub = server.Hub(core, credentials, of.settings, facts, clock)
+        hub = server.Hub(
+            core,
+            credentials,
+            of.settings,
+            facts,
+            clock,
+            most_connections=limits.most_connections(),
+        )
         await hub.start(of.listening.socket)
     except BaseException:
         await core.close()

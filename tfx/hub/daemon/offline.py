@@ -33,7 +33,7 @@ from tfx.hub.wire.admin import (
 
 
 def rebuild(paths: Paths) -> RebuildResult:
-    """Fold the projections again; raises as `_worked` does."""
+    """Fold the projections again, those of an older fold too (K-23); raises as `_worked` does."""
     return cast("RebuildResult", _worked(paths, "rebuild", RebuildRequest()))
 
 
@@ -67,7 +67,13 @@ def _worked(paths: Paths, name: str, request: msgspec.Struct) -> msgspec.Struct:
 async def _operate(
     paths: Paths, files: HubFiles, name: str, request: msgspec.Struct
 ) -> msgspec.Struct:
-    core = server.open_core(files, hub_settings.resolve(paths), _facts(files), SystemClock())
+    core = server.open_core(
+        files,
+        hub_settings.resolve(paths),
+        _facts(files),
+        SystemClock(),
+        for_rebuild=name == "rebuild",
+    )
     try:
         return await core.handlers[name](Caller(operator=True), request)
     finally:

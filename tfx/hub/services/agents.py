@@ -12,6 +12,7 @@ from tfx.hub.models import OPERATOR, AgentId, LeaseId, topic_name
 from tfx.hub.services.life import identity_of, no_agent, open_session, own_name
 from tfx.hub.services.shapes import json_object
 from tfx.hub.store import agents
+from tfx.hub.store.events import Session
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.agents import (
@@ -54,11 +55,14 @@ class Agents:
         metadata = json_object(request.metadata, "metadata", _METADATA_BYTES)
         op = op_of("register", request)
 
-        def command(tx: Tx) -> LeaseId:
+        def command(tx: Tx) -> tuple[LeaseId, int | None]:
+            """Return the lease, and since when it is another's or nobody's any more."""
             before = tx.done_before(name, op)
             known = agents.find(tx, name)
-            if before is not None and known is not None and known.session is not None:
-                return known.session
+            if before is not None and isinstance(before.body, Session):
+                lease = LeaseId(before.body.session)
+                lost = known is None or known.session != lease
+                return lease, before.at_ms if lost else None
             wanted = agents.Registration(
                 id=name,
                 client=request.cli,
@@ -71,9 +75,16 @@ class Agents:
                 process=identity_of(request.process),
                 pid=request.pid,
             )
-            return open_session(tx, known, wanted, op)
+            return open_session(tx, known, wanted, op), None
 
-        lease = await self._store.write(command)
+        lease, lost_at_ms = await self._store.write(command)
+        if lost_at_ms is not None:  # a late retry: the first result, and no beat for a successor
+            return RegisterResult(
+                agent_id=name,
+                lease_id=lease,
+                lease_expires_ms=lost_at_ms + request.heartbeat_ttl_ms,
+                server_time_ms=self._store.clock.now_ms(),
+            )
         beat = self._life.beat(name, request.heartbeat_ttl_ms)
         return RegisterResult(
             agent_id=name,
@@ -103,19 +114,20 @@ class Agents:
         name = own_name(request.agent_id)
         op = op_of("deregister", request)
 
-        def command(tx: Tx) -> bool:
+        def command(tx: Tx) -> tuple[bool, bool]:
+            """Return what to answer, and whether this call ended it."""
             if tx.done_before(name, op) is not None:
-                return True
+                return True, False
             known = agents.find(tx, name)
             if known is None:
                 raise no_agent(name)
             if known.session is None or request.lease_id not in {None, known.session}:
-                return False
+                return False, False
             agents.end_session(tx, known, "deregistered", op)
-            return True
+            return True, True
 
-        ended = await self._store.write(command)
-        if ended:
+        ended, by_us = await self._store.write(command)
+        if by_us:
             self._store.beats.end(name, self._store.clock.now_ms())
         return DeregisterResult(agent_id=name, ended=ended)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tfx.errors import JsonValue
     from tfx.hub.models import Caller, Limits
     from tfx.hub.services.metrics import Metrics
+    from tfx.hub.store.candidate import Candidate
     from tfx.hub.store.events import Event
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
@@ -62,14 +63,17 @@ class Asks:
         payload["question"] = request.question
         payload["context_refs"] = list(request.context_refs)
         op = op_of("ask", request)
-        event = await self._ask(MessageType.REQUEST, sender, request, payload, op)
+        event, is_new = await self._ask(MessageType.REQUEST, sender, request, payload, op)
         ticket = _ticket(event)
         if request.await_response_ms == 0 and op is None:
             return ticket
         self._refuse_too_many_waits()
         began = monotonic()
         result = await self._await_answer(
-            ticket, StreamNo(event.stream), min(request.await_response_ms, MAX_WAIT_MS)
+            ticket,
+            StreamNo(event.stream),
+            min(request.await_response_ms, MAX_WAIT_MS),
+            may_be_settled=not is_new or request.correlation_id is not None,
         )
         self._metrics.asked(
             (monotonic() - began) * 1000,
@@ -77,7 +81,7 @@ class Asks:
             waited=request.await_response_ms > 0,
         )
         if result.response is not None and op is not None:
-            await self._ack_answer(sender, result.response.message_id)
+            self._ack_answer(sender, result.response.message_id)
         return result
 
     async def handoff(self, caller: Caller, request: HandoffRequest) -> HandoffResult:
@@ -90,10 +94,10 @@ class Asks:
             "context_refs": list(request.context_refs),
         }
         op = op_of("handoff", request)
-        event = await self._ask(MessageType.HANDOFF, sender, request, payload, op)
+        event, is_new = await self._ask(MessageType.HANDOFF, sender, request, payload, op)
         ticket = _ticket(event)
         state = HandoffState.QUEUED
-        if op is not None:
+        if not is_new:
             state = await self._store.read(
                 lambda reader: _handoff_state(reader, ticket.request_message_id)
             )
@@ -112,7 +116,8 @@ class Asks:
         request: AskRequest | HandoffRequest,
         payload: dict[str, JsonValue],
         op: Op | None,
-    ) -> Event:
+    ) -> tuple[Event, bool]:
+        """Return the request's event, and whether it is new: a retry with its key is not."""
         recipient = agent_id(request.to, "to")
         topic = topic_name(request.topic, "topic")
         if recipient == sender:
@@ -120,10 +125,10 @@ class Asks:
         posting.refuse_when_full(self._store.tally, self._limits, sender, recipient)
         data = canonical_json.dump(payload)
 
-        def command(tx: Tx) -> Event:
+        def command(tx: Tx) -> tuple[Event, bool]:
             before = tx.done_before(sender, op)
             if before is not None:
-                return before
+                return before, False
             chosen = request.correlation_id
             if chosen is not None and messages.find_request(tx, chosen) is not None:
                 raise StateConflict(
@@ -142,28 +147,43 @@ class Asks:
                 correlation_id=chosen,
                 trace_id=request.trace_id,
             )
-            return posting.post(tx, draft, op, deferred=request.deferred)
+            return posting.post(tx, draft, op, deferred=request.deferred), True
 
         self._store.beats.touch(sender, self._store.clock.now_ms())
         return await self._store.write(command)
 
-    async def _await_answer(self, ticket: AskResult, stream: StreamNo, wait_ms: int) -> AskResult:
+    async def _await_answer(
+        self, ticket: AskResult, stream: StreamNo, wait_ms: int, *, may_be_settled: bool
+    ) -> AskResult:
+        """Wait from memory; the log is read for what did not come with the wake-up.
+
+        `may_be_settled` is False for a request that nobody can have answered yet: its id was made
+        by the commit whose end we are just told of.
+        """
         until = monotonic() + wait_ms / 1000
         with self._store.wakeups.listen(Settled(stream)) as waiter:
+            woken = may_be_settled or await waiter.wait(wait_ms / 1000)
             while True:
+                news = waiter.news
+                if isinstance(news, Settled) and news.answer is not None:
+                    return _answered(ticket, news.answer)
                 result = await self._store.read(lambda reader: _answer(reader, ticket))
-                if result.state in {AskState.ANSWERED, AskState.DEAD}:
+                if not woken or result.state in {AskState.ANSWERED, AskState.DEAD}:
                     return result
-                if not await waiter.wait(until - monotonic()):
-                    return result
+                woken = await waiter.wait(until - monotonic())
 
-    async def _ack_answer(self, sender: AgentId, message_id: MessageId) -> None:
+    def _ack_answer(self, sender: AgentId, message_id: MessageId) -> None:
+        """Queue the ack of an answer that is being returned: it precedes every later poll.
+
+        If it fails the answer comes again by poll, which at least once allows.
+        """
+
         def command(tx: Tx) -> None:
             found = messages.find_for_ack(tx, sender, message_id)
             if found is not None and found.state in {"queued", "claimed"}:
                 messages.ack(tx, found, sender, message_id)
 
-        await self._store.write(command)
+        self._store.queue(command)
 
     def _refuse_too_many_waits(self) -> None:
         if self._store.wakeups.open_waits >= self._limits.open_waits:
@@ -191,19 +211,23 @@ def _answer(reader: Reader, ticket: AskResult) -> AskResult:
     if stored.answer is not None:
         answer = views.message(reader, stored.answer)
         if answer is not None:
-            return AskResult(
-                request_message_id=ticket.request_message_id,
-                correlation_id=ticket.correlation_id,
-                trace_id=ticket.trace_id,
-                state=AskState.ANSWERED,
-                response=message_of(answer.message, 1),
-            )
+            return _answered(ticket, answer.message)
         return _with_state(ticket, AskState.ANSWERED)
     if stored.settled == "dead":
         return _with_state(ticket, AskState.DEAD)
     states = {str(row[1]) for row in views.deliveries(reader, stored.message.stream)}
     taken = states & {"claimed", "acked"}
     return _with_state(ticket, AskState.DELIVERED if taken else AskState.QUEUED)
+
+
+def _answered(ticket: AskResult, answer: Candidate) -> AskResult:
+    return AskResult(
+        request_message_id=ticket.request_message_id,
+        correlation_id=ticket.correlation_id,
+        trace_id=ticket.trace_id,
+        state=AskState.ANSWERED,
+        response=message_of(answer, 1),
+    )
 
 
 def _with_state(ticket: AskResult, state: AskState) -> AskResult:

@@ -34,6 +34,7 @@ from tfx.hub.wire.views import (
 
 if TYPE_CHECKING:
     from tfx.hub.models import Caller
+    from tfx.hub.store.candidate import Candidate
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
     from tfx.hub.store.tx import Tx
@@ -130,6 +131,8 @@ class DeadLetters:
                 return DeadPurgeResult(purged=before.body.together)
             if request.message_id is not None:
                 rows = views.dead_of_message(tx, request.message_id)
+                if not rows and views.message(tx, request.message_id) is None:
+                    raise _no_message(request.message_id)
             else:
                 rows = views.dead_page(tx, request.agent_id, 0, PURGE_AT_ONCE)
             least = request.older_than_ms or 0
@@ -164,7 +167,7 @@ def _wanted(row: DeadRow, reason: DeadReason | None, topic: str | None) -> bool:
     return (reason is None or row.reason == reason) and (topic is None or row.topic == topic)
 
 
-def _replay_correlation(old: messages.Candidate) -> str | None:
+def _replay_correlation(old: Candidate) -> str | None:
     # A replayed ask is a request of its own; an answer keeps naming what it answers.
     asks = {MessageType.REQUEST.value, MessageType.HANDOFF.value}
     return None if old.type in asks else old.correlation_id

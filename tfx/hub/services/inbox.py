@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from tfx.hub.models import Caller, Limits
     from tfx.hub.services.metrics import Metrics
-    from tfx.hub.store.messages import Candidate
+    from tfx.hub.store.candidate import Candidate
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
     from tfx.hub.store.tx import Tx
@@ -96,6 +96,9 @@ class Inbox:
             return self._claim(tx, request, claim_id, topics, empty)
 
         with self._store.wakeups.listen(InboxSignal(agent)) as waiter:
+            if not acks and request.op_id is None and not self._store.tally.unread(agent).total:
+                # Memory knows of no mail: the writer need not look before the wait, only after.
+                await waiter.wait(until - monotonic())
             while True:
                 result = await self._store.write(command)
                 if result.messages:

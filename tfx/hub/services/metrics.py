@@ -88,6 +88,7 @@ class Metrics:
         self.commit = Samples()
         self.refusals: Counter[str] = Counter()
         self.sweep_errors: Counter[str] = Counter()
+        self.failing: set[str] = set()
         self.asks_waited = 0
         self.asks_timed_out = 0
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tfx.hub.models import AgentState, DeadReason
+from tfx.hub.models import AgentId, AgentState, DeadReason
 from tfx.hub.services.life import AT_ONCE, no_agent, own_name
 from tfx.hub.store import agents, messages
+from tfx.hub.store.events import AgentRetired
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.agents import (
     PruneAgentsRequest,
@@ -19,7 +20,7 @@ from tfx.hub.wire.agents import (
 )
 
 if TYPE_CHECKING:
-    from tfx.hub.models import AgentId, Caller
+    from tfx.hub.models import Caller
     from tfx.hub.services.life import Life
     from tfx.hub.store.agents import AgentRow
     from tfx.hub.store.store import Store
@@ -39,23 +40,30 @@ class Retiring:
         op = op_of("agents_retire", request)
 
         def command(tx: Tx) -> RetireResult:
+            before = _retired_before(tx, caller.actor, op)
+            if before is not None:
+                return RetireResult(agent_id=name, retired=True, dead_lettered=before.dead_lettered)
             known = agents.find(tx, name)
             if known is None:
                 raise no_agent(name)
             if known.retired_at_ms is not None:
                 return RetireResult(agent_id=name, retired=False, dead_lettered=0)
-            return RetireResult(
-                agent_id=name,
-                retired=True,
-                dead_lettered=_retire(tx, known, caller.actor, "retired", op),
-            )
+            dead = _retire(tx, [known], caller.actor, "retired", op)
+            return RetireResult(agent_id=name, retired=True, dead_lettered=dead)
 
         return await self._store.write(command)
 
     async def agents_prune(self, caller: Caller, request: PruneAgentsRequest) -> PruneAgentsResult:
         """Retire every agent that is offline and was not seen for `unseen_ms`."""
+        op = None if request.dry_run else op_of("agents_prune", request)
 
         def command(tx: Tx) -> PruneAgentsResult:
+            before = _retired_before(tx, caller.actor, op)
+            if before is not None:
+                names = tuple(AgentId(each) for each in before.together)
+                return PruneAgentsResult(
+                    agents=names, dead_lettered=before.dead_lettered, dry_run=False
+                )
             gone = [
                 row
                 for row in agents.page(tx, "", 100_000)
@@ -63,10 +71,7 @@ class Retiring:
                 and self._life.state(row, tx.now_ms) is AgentState.OFFLINE
                 and tx.now_ms - self._life.seen(row) >= request.unseen_ms
             ]
-            dead = 0
-            if not request.dry_run:
-                for row in gone:
-                    dead += _retire(tx, row, caller.actor, "pruned", None)
+            dead = 0 if request.dry_run else _retire(tx, gone, caller.actor, "pruned", op)
             return PruneAgentsResult(
                 agents=tuple(row.id for row in gone), dead_lettered=dead, dry_run=request.dry_run
             )
@@ -74,9 +79,24 @@ class Retiring:
         return await self._store.write(command)
 
 
-def _retire(tx: Tx, known: AgentRow, actor: AgentId, why: str, op: Op | None) -> int:
-    agents.retire(tx, known, actor, why, op)
-    waiting = messages.open_deliveries(tx, known.id, AT_ONCE)
+def _retired_before(tx: Tx, actor: AgentId, op: Op | None) -> AgentRetired | None:
+    before = tx.done_before(actor, op)
+    return before.body if before is not None and isinstance(before.body, AgentRetired) else None
+
+
+def _retire(tx: Tx, gone: list[AgentRow], actor: AgentId, why: str, op: Op | None) -> int:
+    """Retire agents, bury what waits for them, and note on the first what the key brought about."""
+    waiting = [each for row in gone for each in messages.open_deliveries(tx, row.id, AT_ONCE)]
+    for at, row in enumerate(gone):
+        body = AgentRetired(id=row.id, reason=why)
+        key = None
+        if at == 0 and op is not None:
+            key = op
+            together: list[str] = [each.id for each in gone]
+            body = AgentRetired(
+                id=row.id, reason=why, dead_lettered=len(waiting), together=together
+            )
+        agents.retire(tx, row, actor, body, key)
     for each in waiting:
         messages.bury(tx, each, DeadReason.RECIPIENT_RETIRED, None, actor)
     return len(waiting)

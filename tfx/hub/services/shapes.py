@@ -22,7 +22,7 @@ from tfx.hub.wire.messages import Message, Owed
 
 if TYPE_CHECKING:
     from tfx.errors import JsonValue
-    from tfx.hub.store.messages import Candidate
+    from tfx.hub.store.candidate import Candidate
     from tfx.hub.store.views import OwedRow
 
 OWED_SHOWN = 5

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -228,22 +229,31 @@ class Upkeep:
         return len(found)
 
     async def _chore(self, name: str, chore: Callable[[], Awaitable[object]]) -> None:
+        failing = self._metrics.failing
         try:
             await chore()
         except Exception:  # noqa: BLE001  (whatever fails in a chore ends nothing: H-19)
             self._metrics.sweep_errors[name] += 1
-            _log.exception("the chore %s failed", name)
+            if name not in failing:  # a chore that fails each second does not fill the log
+                failing.add(name)
+                _log.exception("incident %s: the chore %s fails", secrets.token_hex(6), name)
+        else:
+            if name in failing:
+                failing.discard(name)
+                _log.info("the chore %s works again", name)
 
     async def _pause_s(self) -> float:
-        try:
+        pause_s = TICK_S
+
+        async def look() -> None:
+            nonlocal pause_s
             nearest = await self._store.read(views.next_deadline)
-        except Exception:  # noqa: BLE001  (the same)
-            self._metrics.sweep_errors["deadline"] += 1
-            _log.exception("the next deadline cannot be read")
-            return TICK_S
-        if nearest is None:
-            return TICK_S
-        return min(TICK_S, max(0.0, (nearest - self._store.clock.now_ms()) / 1000))
+            if nearest is not None:
+                left_s = (nearest - self._store.clock.now_ms()) / 1000
+                pause_s = min(TICK_S, max(0.0, left_s))
+
+        await self._chore("next-deadline", look)
+        return pause_s
 
 
 def _expire_humans(tx: Tx) -> int:

@@ -85,8 +85,10 @@ class Views:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what is wrong but not fatal."""
+        counts = self._metrics.sweep_errors
         found = [
-            f"{name} failed {count} times" for name, count in self._metrics.sweep_errors.items()
+            f"the chore {name} fails ({counts[name]} times)"
+            for name in sorted(self._metrics.failing)
         ]
         writer = self._store.writer
         if writer.last_error is not None:
@@ -108,8 +110,7 @@ class Views:
                     raise InvalidRequest(
                         "scope trace needs trace_id", details={"field": "trace_id"}
                     )
-                after = int(request.after) if request.after and request.after.isdigit() else 0
-                wanted = TraceRequest(trace_id=request.trace_id, after=after)
+                wanted = TraceRequest(trace_id=request.trace_id, after=_seq(request.after))
                 return self._status(trace=await self.trace(caller, wanted))
             case StatusScope.AGENT:
                 return await self._agent_status(caller, request)
@@ -246,6 +247,15 @@ class Views:
             next_after=next_after,
             server_time_ms=self._store.clock.now_ms(),
         )
+
+
+def _seq(text: str | None) -> int:
+    """Return the `next_after` of a trace that comes back as text."""
+    if text is None:
+        return 0
+    if text.isascii() and text.isdecimal() and (seq := int(text[:20])) < 2**63:
+        return seq
+    raise InvalidRequest("after is no next_after of a trace", details={"field": "after"})
 
 
 def _name(text: str | None) -> AgentId | None:

@@ -128,14 +128,14 @@ def end_session(tx: Tx, known: AgentRow, reason: str, op: Op | None) -> None:
     )
 
 
-def retire(tx: Tx, known: AgentRow, actor: AgentId, reason: str, op: Op | None) -> None:
+def retire(tx: Tx, known: AgentRow, actor: AgentId, body: AgentRetired, op: Op | None) -> None:
     """Retire an agent."""
     tx.append(
         f"agent/{known.id}",
         known.stream,
         Kind.AGENT_RETIRED,
         actor,
-        AgentRetired(id=known.id, reason=reason),
+        body,
         op=op,
     )
 

@@ -93,6 +93,9 @@ class AgentRetired(Body, frozen=True):
 
     id: str
     reason: str
+    dead_lettered: int = 0
+    together: list[str] = []
+    """On the event with the key: who was retired with that command, and what became of the mail."""
 
 
 class Posted(Body, frozen=True):

@@ -18,6 +18,7 @@ from tfx.hub.models import (
     StreamNo,
 )
 from tfx.hub.store import message_sql
+from tfx.hub.store.candidate import Candidate
 from tfx.hub.store.events import Acked, Claimed, Dead, Kind, Posted, Purged, Queued, Returned
 from tfx.hub.store.tally import Counted, Moved
 from tfx.hub.store.wakeups import Inbox, Settled
@@ -44,25 +45,6 @@ class Draft:
     correlation_id: str | None = None
     trace_id: str | None = None
     cause: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A message that its receiver may claim, or holds."""
-
-    stream: StreamNo
-    id: MessageId
-    type: str
-    sender: str
-    recipient: str
-    topic: str
-    priority: int
-    correlation_id: str | None
-    trace_id: str | None
-    posted_at_ms: int
-    expires_at_ms: int
-    attempts: int
-    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +137,30 @@ def post(
     if dead is not None:
         tx.effects.append(Moved(draft.sender, dead[0], draft.priority, None, "dead"))
     if answers is not None:
-        tx.signals.append(Settled(answers.stream))
+        tx.signals.append(Settled(answers.stream, _posted(tx, draft, event)))
         if answers.settled is None:
             tx.effects.append(Counted(owed=-1))
     elif draft.type.value in _ASKS:
         tx.effects.append(Counted(owed=1))
     return event
+
+
+def _posted(tx: Tx, draft: Draft, event: Event) -> Candidate:
+    return Candidate(
+        stream=StreamNo(event.stream),
+        id=draft.id,
+        type=draft.type.value,
+        sender=draft.sender,
+        recipient=draft.recipient,
+        topic=draft.topic,
+        priority=draft.priority,
+        correlation_id=draft.correlation_id,
+        trace_id=draft.trace_id,
+        posted_at_ms=tx.now_ms,
+        expires_at_ms=tx.now_ms + draft.ttl_ms,
+        attempts=0,
+        payload=draft.payload,
+    )
 
 
 def candidates(tx: Tx, receiver: str, topics: str | None, limit: int) -> list[Candidate]:
@@ -189,8 +189,6 @@ def claim(tx: Tx, found: Candidate, receiver: str, claim_id: str, visibility_ms:
     )
     tx.append(f"message/{found.id}", found.stream, Kind.DELIVERY_CLAIMED, receiver, body)
     tx.effects.append(Moved(found.sender, receiver, found.priority, "queued", "claimed"))
-    if found.type in _ASKS:
-        tx.signals.append(Settled(found.stream))
 
 
 def find_for_ack(tx: Tx, receiver: str, message_id: str) -> Acking | None:

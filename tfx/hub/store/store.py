@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READERS: Final = 2
+_logger = logging.getLogger("tfx.hub.store")
 _COMPANIONS: Final = ("-wal", "-shm", "-journal")
 READ_AGE_CAP_S: Final = 5.0
 """A read that is older is cut off, so that it cannot pin the WAL (EV-S7)."""
@@ -73,18 +76,20 @@ class Store:
         durability: Durability = Durability.NORMAL,
         clock: Clock,
         vfs: str | None = None,
+        for_rebuild: bool = False,
     ) -> Store:
         """Open a database, or make one where none is; never migrate or refold (K-23).
 
         The caller holds the lock of the database (H-10). Raises StateConflict for another schema
-        or fold version, and what `core.database` raises; a file made here is gone then.
+        or fold version (`for_rebuild` lets an older fold pass: a rebuild is what it needs), and
+        what `core.database` raises; a file made here is gone then.
         """
         store = cls(path, durability, clock, vfs)
         fresh = not path.exists()
         try:
             if fresh:
                 files.write_new(path, b"", files.PRIVATE_FILE)
-            store._start(create=fresh or store._is_empty())
+            store._start(create=fresh or store._is_empty(for_rebuild=for_rebuild))
         except BaseException:
             if fresh:
                 for each in (path, *(path.with_name(path.name + end) for end in _COMPANIONS)):
@@ -93,7 +98,7 @@ class Store:
             raise
         return store
 
-    def _is_empty(self) -> bool:
+    def _is_empty(self, *, for_rebuild: bool) -> bool:
         """Return True for a file whose creation was cut off; refuse what is not ours to run on."""
         with database.errors_typed(str(self.path)):
             connection = database.open_inspector(self.path)
@@ -103,7 +108,8 @@ class Store:
                 connection.close()
         if identity.is_empty:
             return True
-        registry.refuse_unless_current(identity, str(self.path))
+        if not (for_rebuild and registry.judge(identity).verdict is registry.Verdict.OTHER_FOLD):
+            registry.refuse_unless_current(identity, str(self.path))
         return False
 
     def _start(self, *, create: bool) -> None:
@@ -136,13 +142,20 @@ class Store:
 
         What the command raises is raised here and nothing of it is stored.
         """
+        return await self._submit(command)
+
+    def queue(self, command: Callable[[Tx], object]) -> None:
+        """Run a command behind those that are queued; nobody waits, a failure is logged."""
+        self._submit(command).add_done_callback(_log_failure)
+
+    def _submit(self, command: Callable[[Tx], T]) -> asyncio.Future[T]:
         if self._writer is None or self._closed:
             raise OperationFailed("the hub's store is closed", code="closed")
         loop = asyncio.get_running_loop()
         self._loop = loop
         future: asyncio.Future[T] = loop.create_future()
         self._writer.submit(Job(command, future))  # type: ignore[arg-type]
-        return await future
+        return future
 
     async def read(self, query: Callable[[Reader], T]) -> T:
         """Run a query on a connection of its own that sees one state and cannot write."""
@@ -249,6 +262,14 @@ class Store:
 
     def _died(self, error: BaseException) -> None:
         self.death = error
+        place = traceback.extract_tb(error.__traceback__)[-1:]
+        where = f"{place[0].name}:{place[0].lineno}" if place else "?"
+        _logger.critical("the writer ended: %s at %s", type(error).__name__, where)
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self.died.set)
+
+
+def _log_failure(future: asyncio.Future[T]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        _logger.warning("a queued command failed: %s", type(error).__name__)

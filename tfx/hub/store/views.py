@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from tfx.core import canonical_json
 from tfx.hub.models import AgentId, MessageId, StreamNo
 from tfx.hub.store import message_sql
+from tfx.hub.store.candidate import Candidate
 from tfx.hub.store.humans import NEXT_DEADLINE
-from tfx.hub.store.messages import Candidate
 
 if TYPE_CHECKING:
     from tfx.core.database import Row

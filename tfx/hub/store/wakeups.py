@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from tfx.hub.store.candidate import Candidate
 
 Signal: TypeAlias = Hashable
 T = TypeVar("T")
@@ -24,9 +27,13 @@ class Inbox:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A request or a human request was settled; the stream is the request's."""
+    """A request or a human request was settled; the stream is the request's.
+
+    A committed answer comes with it, so that who waits for it need not read it.
+    """
 
     stream: int
+    answer: Candidate | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +53,25 @@ DEADLINE: Final = Deadline()
 class Waiter:
     """`with wakeups.listen(signal) as waiter:` — subscribe first, then read, then wait."""
 
-    __slots__ = ("_counted", "_event", "_hub", "_signals")
+    __slots__ = ("_counted", "_event", "_hub", "_signals", "news")
 
     def __init__(self, hub: Wakeups, signals: tuple[Signal, ...], *, counted: bool) -> None:
         self._counted = counted
         self._hub = hub
         self._signals = signals
         self._event = asyncio.Event()
+        self.news: Signal | None = None
 
     def __enter__(self) -> Self:
         self._hub.open_waits += self._counted
         for signal in self._signals:
-            self._hub.add(signal, self._event)
+            self._hub.add(signal, self)
         return self
+
+    def wake(self, news: Signal | None) -> None:
+        """Wake up with the signal that was fired; None when the hub drains."""
+        self.news = news
+        self._event.set()
 
     def __exit__(
         self,
@@ -68,7 +81,7 @@ class Waiter:
     ) -> None:
         self._hub.open_waits -= self._counted
         for signal in self._signals:
-            self._hub.discard(signal, self._event)
+            self._hub.discard(signal, self)
 
     async def wait(self, timeout_s: float) -> bool:
         """Return True when woken; False at the time-out or when the hub drains."""
@@ -90,7 +103,7 @@ class Wakeups:
     """Who waits for what; used on the event loop's thread only."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Signal, set[asyncio.Event]] = {}
+        self._waiting: dict[Signal, set[Waiter]] = {}
         self.draining = False
         self.open_waits = 0
 
@@ -101,28 +114,28 @@ class Wakeups:
     def fire(self, signals: Iterable[Signal]) -> None:
         """Wake whoever listens to one of the signals."""
         for signal in signals:
-            for event in self._waiting.get(signal, ()):
-                event.set()
+            for waiter in self._waiting.get(signal, ()):
+                waiter.wake(signal)
 
     def drain(self) -> None:
         """Answer every wait now, and every later one at once (H-17)."""
         self.draining = True
-        for events in self._waiting.values():
-            for event in events:
-                event.set()
+        for waiters in self._waiting.values():
+            for waiter in waiters:
+                waiter.wake(None)
 
     def waiting(self, kind: type[T]) -> list[T]:
         """Return the signals of a kind that somebody waits for."""
         return [signal for signal in self._waiting if isinstance(signal, kind)]
 
-    def add(self, signal: Signal, event: asyncio.Event) -> None:
-        """Register a waiter's event."""
-        self._waiting.setdefault(signal, set()).add(event)
+    def add(self, signal: Signal, waiter: Waiter) -> None:
+        """Register a waiter."""
+        self._waiting.setdefault(signal, set()).add(waiter)
 
-    def discard(self, signal: Signal, event: asyncio.Event) -> None:
-        """Forget a waiter's event."""
-        events = self._waiting.get(signal)
-        if events is not None:
-            events.discard(event)
-            if not events:
+    def discard(self, signal: Signal, waiter: Waiter) -> None:
+        """Forget a waiter."""
+        waiters = self._waiting.get(signal)
+        if waiters is not None:
+            waiters.discard(waiter)
+            if not waiters:
                 del self._waiting[signal]

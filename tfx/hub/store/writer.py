@@ -14,7 +14,8 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from tfx.core import database
-from tfx.errors import OperationFailed, StateConflict, TfxError
+from tfx.errors import OperationFailed, TfxError
+from tfx.hub.store.constraints import refusal_of
 from tfx.hub.store.tx import Tx
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Writer:
         self._sync_at: float | None = None
         self._idle_at: float | None = None
         self._dead: BaseException | None = None
+        self.commits = 0
         self.wal = WalState()
         self.last_error: TfxError | None = None
         self._thread = threading.Thread(target=self._live, name="hub-writer", daemon=True)
@@ -140,7 +142,7 @@ class Writer:
         while True:
             jobs = self._take()
             if jobs:
-                self._commit([job for job in jobs if job is not None])
+                self._commit_or_tell([job for job in jobs if job is not None])
             now = monotonic()
             if self._sync_at is not None and (
                 now >= self._sync_at or self._wal_pages >= WAL_ALARM_PAGES
@@ -167,6 +169,15 @@ class Writer:
         times = [at for at in (self._sync_at, self._idle_at) if at is not None]
         return max(0.0, min(times) - monotonic()) if times else None
 
+    def _commit_or_tell(self, jobs: list[Job[object]]) -> None:
+        try:
+            self._commit(jobs)
+        except BaseException:
+            said = "the hub's writer ended; whether this was stored is not known"
+            error = OperationFailed(said, code="writer-dead")
+            self._deliver(Committed(refusals=[(job.future, error) for job in jobs]))
+            raise
+
     def _commit(self, jobs: list[Job[object]]) -> None:
         if not jobs:
             return
@@ -187,6 +198,7 @@ class Writer:
             self._next_seq = seq
             done = Committed(refusals=[(jobs[0].future, refused.error)])
         else:
+            self.commits += 1
             done.commit_ms = (perf_counter() - began) * 1000
             if self._next_seq != seq:
                 now = monotonic()
@@ -202,7 +214,7 @@ class Writer:
         try:
             answer = job.command(tx)
         except database.ConstraintError as error:
-            self._refuse(job, done, _constraint(error), alone=alone)
+            self._refuse(job, done, refusal_of(error), alone=alone)
         except database.Error:
             raise
         except Exception as error:  # noqa: BLE001  (a refusal never rolls back its neighbours)
@@ -309,19 +321,3 @@ def vacuum_slice(connection: database.Connection) -> bool:
         return False
     connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
     return free > VACUUM_PAGES
-
-
-def _constraint(error: database.ConstraintError) -> TfxError:
-    text = str(error)
-    for sign, code, what in _CONSTRAINTS:
-        if sign in text:
-            return StateConflict(what, code=code)
-    return OperationFailed(f"the database forbids it: {text}", code="constraint")
-
-
-_CONSTRAINTS: Final = (
-    ("log.stream, log.previous", "stale", "the stream has moved; read it again"),
-    ("log.actor, log.op_id", "idempotency-conflict", "the key was used for another request"),
-    ("log.answers", "already-answered", "the request has its answer"),
-    ("log_answers", "already-answered", "the request has its answer"),
-)

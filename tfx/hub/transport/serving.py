@@ -14,6 +14,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from tfx.hub.transport.connection import BoundedConnection
 from tfx.hub.transport.http import Asgi
 
 _KEEP_ALIVE_S = 75
@@ -21,9 +22,10 @@ _BACKLOG = 1024
 
 
 class Serving:
-    """The served socket. Connections live until `finish`."""
+    """The served socket, for at most so many connections at once. They live until `finish`."""
 
-    def __init__(self, app: Asgi) -> None:
+    def __init__(self, app: Asgi, most_connections: int) -> None:
+        self._most = most_connections
         self._config = Config(
             app=cast("str", app),  # an ASGI callable; its declared type is uvicorn's private one
             http=HttpToolsProtocol,
@@ -68,4 +70,4 @@ class Serving:
         return len(cut)
 
     def _protocol(self) -> asyncio.Protocol:
-        return HttpToolsProtocol(self._config, self._state, {})
+        return BoundedConnection(self._config, self._state, most=self._most)

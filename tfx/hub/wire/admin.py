@@ -5,10 +5,10 @@ All of them need the operator credential (K-28).
 
 from __future__ import annotations
 
-from tfx.hub.wire.fields import Mutation, Request, Response
+from tfx.hub.wire.fields import Repeatable, Request, Response
 
 
-class RebuildRequest(Mutation, frozen=True, kw_only=True):
+class RebuildRequest(Repeatable, frozen=True, kw_only=True):
     """Discard and refold the projections."""
 
 
@@ -44,7 +44,7 @@ class RebuildCheckResult(Response, frozen=True, kw_only=True):
     seconds: float
 
 
-class PruneRequest(Mutation, frozen=True, kw_only=True):
+class PruneRequest(Repeatable, frozen=True, kw_only=True):
     """Forget what is past its keep time."""
 
     dry_run: bool = True
@@ -61,7 +61,7 @@ class PruneResult(Response, frozen=True, kw_only=True):
     dry_run: bool
 
 
-class ShutdownRequest(Mutation, frozen=True, kw_only=True):
+class ShutdownRequest(Repeatable, frozen=True, kw_only=True):
     """Stop the hub in order (H-16)."""
 
 

@@ -17,9 +17,12 @@ from tfx.hub.wire.fields import (
     JsonObject,
     Mutation,
     PageSize,
+    Pid,
+    Repeatable,
     Request,
     Response,
     Topics,
+    Whole,
     empty_object,
 )
 
@@ -30,7 +33,7 @@ LeaseTtlMs = Annotated[int, Meta(ge=10_000, le=7_200_000)]
 class ProcessFacts(Request, frozen=True, kw_only=True):
     """The process behind an agent: pid alone proves nothing (EV-B5)."""
 
-    pid: Annotated[int, Meta(ge=1)]
+    pid: Pid
     start_token: Annotated[str, Meta(min_length=1, max_length=64)]
     boot_id: Annotated[str, Meta(min_length=1, max_length=64)]
     host: Annotated[str, Meta(min_length=1, max_length=255)]
@@ -45,7 +48,7 @@ class RegisterRequest(Mutation, frozen=True, kw_only=True):
     capabilities: Annotated[tuple[IdText, ...], Meta(min_length=1, max_length=64)]
     topics: Topics
     heartbeat_ttl_ms: LeaseTtlMs
-    pid: Annotated[int, Meta(ge=1)] | None = None
+    pid: Pid | None = None
     metadata: JsonObject = field(default_factory=empty_object)
     process: ProcessFacts | None = None
     workspace: Annotated[str, Meta(max_length=4_096)] | None = None
@@ -60,7 +63,7 @@ class RegisterResult(Response, frozen=True, kw_only=True):
     server_time_ms: int
 
 
-class AttachRequest(Mutation, frozen=True, kw_only=True):
+class AttachRequest(Repeatable, frozen=True, kw_only=True):
     """Ask which agent a process is (K-27).
 
     With `agent_id` (TFX_AGENT_ID) that one; else the agent of `process`, the nearest ancestor
@@ -88,7 +91,7 @@ class AttachResult(Response, frozen=True, kw_only=True):
     server_time_ms: int
 
 
-class HeartbeatRequest(Mutation, frozen=True, kw_only=True):
+class HeartbeatRequest(Repeatable, frozen=True, kw_only=True):
     """Extend the lease that `register` or `attach` gave."""
 
     agent_id: AgentName
@@ -171,7 +174,7 @@ class RetireResult(Response, frozen=True, kw_only=True):
 class PruneAgentsRequest(Mutation, frozen=True, kw_only=True):
     """Retire every agent that is offline and was not seen for this long."""
 
-    unseen_ms: Annotated[int, Meta(ge=0)] = 7 * 86_400_000
+    unseen_ms: Whole = 7 * 86_400_000
     dry_run: bool = True
 
 

@@ -23,6 +23,13 @@ class Mutation(Request, frozen=True, kw_only=True):
     op_id: Annotated[OpId, Meta(min_length=1, max_length=200)] | None = None
 
 
+class Repeatable(Mutation, frozen=True, kw_only=True):
+    """Base of a mutation that does no more the second time: its key is taken and not kept.
+
+    Its repetition tells how things are then, which is what the first one brought about.
+    """
+
+
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """Base of what the hub answers."""
 
@@ -46,6 +53,9 @@ PriorityLevel: TypeAlias = Annotated[int, Meta(ge=1, le=9)]
 TtlMs: TypeAlias = Annotated[int, Meta(ge=1_000, le=86_400_000)]
 WaitMs: TypeAlias = Annotated[int, Meta(ge=0, le=45_000)]
 MaxBytes: TypeAlias = Annotated[int, Meta(ge=1_024, le=262_144)]
+Whole: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A seq, an offset, an age: what the database can compare with."""
+Pid: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 PageSize: TypeAlias = Annotated[int, Meta(ge=1, le=500)]
 AfterCursor: TypeAlias = Annotated[Cursor, Meta(min_length=1, max_length=128)]
 References: TypeAlias = Annotated[tuple[ShortText, ...], Meta(max_length=32)]

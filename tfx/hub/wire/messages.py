@@ -33,6 +33,7 @@ from tfx.hub.wire.fields import (
     PriorityLevel,
     Recipient,
     References,
+    Repeatable,
     Request,
     Response,
     Topics,
@@ -179,7 +180,7 @@ class PollResult(Response, frozen=True, kw_only=True):
     server_time_ms: int
 
 
-class AckRequest(Mutation, frozen=True, kw_only=True):
+class AckRequest(Repeatable, frozen=True, kw_only=True):
     """Confirm messages; valid after the visibility time-out as well (K-25)."""
 
     agent_id: AgentName

@@ -33,6 +33,7 @@ from tfx.hub.wire.fields import (
     Response,
     TopicText,
     TtlMs,
+    Whole,
 )
 from tfx.hub.wire.messages import Owed
 
@@ -121,7 +122,7 @@ class TraceRequest(Request, frozen=True, kw_only=True):
     """Ask for a trace; `after` is the last seq seen."""
 
     trace_id: IdText
-    after: Annotated[int, Meta(ge=0)] = 0
+    after: Whole = 0
     limit: PageSize = 200
 
 
@@ -152,7 +153,7 @@ class ReadMessageRequest(Request, frozen=True, kw_only=True):
     """Read a payload from a byte offset."""
 
     message_id: IdText
-    offset: Annotated[int, Meta(ge=0)] = 0
+    offset: Whole = 0
     max_bytes: MaxBytes = DEFAULT_MAX_BYTES
 
 
@@ -191,7 +192,7 @@ class DeadLettersRequest(Request, frozen=True, kw_only=True):
     agent_id: AgentName | None = None
     reason: DeadReason | None = None
     topic: TopicText | None = None
-    after: Annotated[int, Meta(ge=0)] = 0
+    after: Whole = 0
     limit: PageSize = 50
 
 
@@ -242,7 +243,7 @@ class DeadPurgeRequest(Mutation, frozen=True, kw_only=True):
     message_id: IdText | None = None
     agent_id: AgentName | None = None
     reason: DeadReason | None = None
-    older_than_ms: Annotated[int, Meta(ge=0)] | None = None
+    older_than_ms: Whole | None = None
 
 
 class DeadPurgeResult(Response, frozen=True, kw_only=True):
