@@ -40,8 +40,10 @@ def root(
 
 
 def _add_commands() -> None:
-    from tfx.cli import config
+    from tfx.cli import config, jobs
     from tfx.cli.inventory import list_skills, version
+    from tfx.cli.route import EPILOG as ROUTE_EPILOG
+    from tfx.cli.route import route
     from tfx.cli.setup import EPILOG, setup
     from tfx.cli.update import update
 
@@ -49,6 +51,8 @@ def _add_commands() -> None:
     app.command("list", cls=Command)(list_skills)
     app.command("version", cls=Command)(version)
     app.command("update", cls=Command)(update)
+    app.command("route", cls=Command, epilog=ROUTE_EPILOG)(route)
+    app.add_typer(jobs.app)
     app.add_typer(config.app)
 
 

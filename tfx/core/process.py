@@ -116,30 +116,46 @@ def spawn_detached(
     return child.pid
 
 
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The open files that a program gets as its standard input, output and error."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
 class Session:
-    """A program in a session of its own, its input closed and its two output pipes open.
+    """A program in a session of its own: input closed and two output pipes open, or `streams`.
 
     The leader stays unreaped until `end`, so that its group's number cannot be taken by a
     stranger between two signals.
     """
 
-    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        streams: Streams | None = None,
+    ) -> None:
         """Start it; raises OSError when the program or the directory is not usable."""
         self._child = subprocess.Popen(
             list(argv),
             env=dict(env),
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=streams.stdin if streams else subprocess.DEVNULL,
+            stdout=streams.stdout if streams else subprocess.PIPE,
+            stderr=streams.stderr if streams else subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
         )
-        if self._child.stdout is None or self._child.stderr is None:
-            raise OSError("no pipe to the program's output")  # pragma: no cover  (asked for both)
         self.pid = self._child.pid
-        self.stdout = self._child.stdout.fileno()
-        self.stderr = self._child.stderr.fileno()
+        self.stdout, self.stderr = (
+            -1 if pipe is None else pipe.fileno()
+            for pipe in (self._child.stdout, self._child.stderr)
+        )
 
     def exit_code(self) -> int | None:
         """Return how the leader ended, -N for signal N, or None while it runs; reaps nothing."""
@@ -179,6 +195,10 @@ class Session:
                     if os.getsid(pid := int(name)) == self.pid:
                         groups.add(os.getpgid(pid))
         return groups
+
+    def reap(self) -> None:
+        """Wait for the leader alone; what it left running goes on."""
+        self._child.wait()
 
     def close(self) -> None:
         """End the group and close the pipes."""
