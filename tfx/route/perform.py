@@ -15,8 +15,8 @@ from tfx.config.settings import load as load_settings
 from tfx.config.settings_keys import MAX_ROUTE_TIMEOUT_S
 from tfx.core.paths import Paths
 from tfx.core.process import spawn_detached
-from tfx.errors import AccessDenied, InvalidRequest, OperationFailed
-from tfx.result import Result
+from tfx.errors import AccessDenied, Exit, InvalidRequest, Kind, OperationFailed
+from tfx.result import Problem, Result, Status
 from tfx.route.carry_out import carry_out
 from tfx.route.choose import Chosen, Wish, choose, command_line
 from tfx.route.jobs import Jobs
@@ -51,8 +51,7 @@ def perform(paths: Paths, order: Order) -> Result[Outcome | Delegation]:
     """Run a role's prompt and return how it went, or hand it back to Claude Code (R-2).
 
     Raises InvalidRequest for what was mistyped, AgentUnavailable without a usable CLI,
-    RefusedText for a NUL byte, AccessDenied for approvals that may not be skipped here, and
-    KeyboardInterrupt after an interrupt, when nobody of the run is left.
+    RefusedText for a NUL byte and AccessDenied for approvals that may not be skipped here.
     """
     settings = load_settings(paths)
     table = bundled().with_overrides(settings.route)
@@ -152,9 +151,15 @@ def _record(name: str, order: Order, aim: _Aim, chosen: Chosen, argv: tuple[str,
 
 def _finished(paths: Paths, table: Table, job: Job) -> Result[Outcome]:
     job = carry_out(paths, table, job)
-    if job.status is RunStatus.CANCELLED:
-        raise KeyboardInterrupt
-    return Jobs(paths).outcome(job).result()
+    outcome = Jobs(paths).outcome(job)
+    if job.status is not RunStatus.CANCELLED:
+        return outcome.result()
+    problem = Problem(
+        "interrupted",
+        Kind.OPERATION_FAILED,
+        "interrupted; the agent and everything it started were ended",
+    )
+    return Result(outcome, Status.FAILED, (problem,), Exit.INTERRUPTED)
 
 
 def _started(paths: Paths, job: Job) -> Result[Outcome]:
