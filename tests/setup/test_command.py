@@ -189,6 +189,12 @@ def test_k13_absent_agent_is_left_as_it_is(machine: Machine) -> None:
     assert (machine.home / SKILL).is_file()
 
 
+def test_new_settings_file_is_tidy(machine: Machine) -> None:
+    machine.setup("--mcp-transport", "stdio")
+    text = (machine.home / CLAUDE).read_text("utf-8")
+    assert text == json.dumps(json.loads(text), indent=2) + "\n"
+
+
 def test_named_agents(machine: Machine) -> None:
     ran = machine.setup("--agent", "codex")
     assert ran.code == 0

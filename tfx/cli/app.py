@@ -41,6 +41,7 @@ def root(
 
 def _add_commands() -> None:
     from tfx.cli import config, jobs
+    from tfx.cli.hub.commands import app as hub
     from tfx.cli.inventory import list_skills, version
     from tfx.cli.route import EPILOG as ROUTE_EPILOG
     from tfx.cli.route import route
@@ -51,6 +52,7 @@ def _add_commands() -> None:
     app.command("list", cls=Command)(list_skills)
     app.command("version", cls=Command)(version)
     app.command("update", cls=Command)(update)
+    app.add_typer(hub, name="hub")
     app.command("route", cls=Command, epilog=ROUTE_EPILOG)(route)
     app.add_typer(jobs.app)
     app.add_typer(config.app)

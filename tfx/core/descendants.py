@@ -9,6 +9,8 @@ import contextlib
 import os
 from dataclasses import dataclass
 
+from tfx.core.process import signal_exactly, start_token
+
 _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _ENDED = (b"Z", b"X")
 _STATE_FIELD = 0  # of /proc/<pid>/stat, counted behind the command name
@@ -26,14 +28,12 @@ class Descendant:
     @property
     def alive(self) -> bool:
         """True while this very process runs; one that ended and waits for its parent does not."""
-        seen = _stat(self.pid)
-        return seen is not None and not seen.ended and seen.start_token == self.start_token
+        return start_token(self.pid) == self.start_token
 
     def signal(self, signum: int) -> None:
         """Send it a signal; one that is gone is fine."""
-        if self.alive:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(self.pid, signum)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            signal_exactly(self.pid, self.start_token, signum)
 
 
 @dataclass(frozen=True, slots=True)

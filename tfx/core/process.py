@@ -18,9 +18,13 @@ from pathlib import Path
 from socket import gethostname
 from typing import IO
 
+from tfx.core.pipes import Drain, feed
+
 _STEP_S = 0.005
 _REAP_S = 2.0
-_START_TIME_FIELD = 19  # field 22 of /proc/<pid>/stat, counted behind the command name
+_STATE_FIELD = 0  # of /proc/<pid>/stat, counted behind the command name
+_START_TIME_FIELD = 19
+_ENDED = (b"Z", b"X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as child:
-        streams = [_Drain(child.stdout, limit_bytes), _Drain(child.stderr, limit_bytes)]
-        feeder = threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True)
+        streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
+        feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
         try:
             code: int | None = child.wait(timeout_s)
@@ -214,40 +218,6 @@ def kill_group(pid: int, signum: int = signal.SIGKILL) -> None:
         os.killpg(pid, signum)
 
 
-class _Drain:
-    """Reads one pipe to its end and keeps the first bytes."""
-
-    def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
-        self.truncated = False
-        self._pipe = pipe
-        self._limit = limit
-        self._kept = bytearray()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        if self._pipe is None:
-            return
-        with contextlib.suppress(ValueError, OSError):
-            while chunk := os.read(self._pipe.fileno(), 65536):
-                room = self._limit - len(self._kept)
-                self._kept += chunk[:room]
-                self.truncated = self.truncated or len(chunk) > room
-
-    def finish(self) -> bytes:
-        self._thread.join(2)  # a grandchild that left the group may hold the pipe open
-        return bytes(self._kept)
-
-
-def _feed(pipe: IO[bytes] | None, data: bytes | None) -> None:
-    if pipe is None:
-        return
-    with contextlib.suppress(OSError):
-        if data:
-            pipe.write(data)
-        pipe.close()
-
-
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
     """Which process this is, told apart from a later one with the same pid (EV-B5)."""
@@ -288,12 +258,16 @@ def liveness(identity: ProcessIdentity) -> Liveness:
 
 
 def start_token(pid: int) -> str | None:
-    """Return the start time of a process as text, or None if there is no such process."""
+    """Return the start time of a process as text, or None if there is no such process.
+
+    One that has ended and waits for its parent is gone: where nobody reaps, it would stay for ever.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None if Path("/proc/self/stat").exists() else _psutil_token(pid)
-    return stat.rpartition(b")")[2].split()[_START_TIME_FIELD].decode()
+    fields = stat.rpartition(b")")[2].split()
+    return None if fields[_STATE_FIELD] in _ENDED else fields[_START_TIME_FIELD].decode()
 
 
 def _psutil_token(pid: int) -> str | None:
@@ -311,6 +285,33 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
         return ""
+
+
+def signal_exactly(pid: int, token: str, signum: int) -> bool:
+    """Signal the process with this pid and start token, and never a later one (H-15).
+
+    Through a pidfd where the system has one: it is opened first and the start token read after,
+    so the number cannot change its owner in between. False when that process is gone.
+    Raises PermissionError for somebody else's process.
+    """
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    except (AttributeError, OSError):  # no pidfd here: the check is as close as it can be
+        if start_token(pid) != token:
+            return False
+        os.kill(pid, signum)
+        return True
+    try:
+        if start_token(pid) != token:
+            return False
+        signal.pidfd_send_signal(descriptor, signum)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def pid_namespace() -> str:

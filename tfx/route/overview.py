@@ -6,7 +6,6 @@ Starts nothing; signals only a worker whose identity is proven.
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import statistics
 import time
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfx.core.paths import Paths
-from tfx.core.process import Liveness, liveness
+from tfx.core.process import Liveness, liveness, signal_exactly
 from tfx.errors import InvalidRequest, JsonValue, Kind, OperationFailed, StateConflict
 from tfx.result import Problem, Result, Status
 from tfx.route import ledger
@@ -173,7 +172,7 @@ def _until_worker(jobs: Jobs, job: str) -> Job:
 def _signal(job: Job, signum: int) -> None:
     if job.worker is not None and liveness(job.worker) is Liveness.ALIVE:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(job.worker.pid, signum)
+            signal_exactly(job.worker.pid, job.worker.start_token, signum)
 
 
 def logs(paths: Paths, job: str, *, errors: bool, cap_bytes: int) -> Result[Logs]:
