@@ -53,7 +53,6 @@ class Caller:
         text = out.decode("utf-8", "surrogateescape")
         return Ran(process.returncode, text, err.decode("utf-8", "replace"))
 
-    @property
     def ran_alone(self) -> bool:
         """True when the script did the work itself: it keeps no record."""
         return not list(self.bench.jobs.glob("2*"))
@@ -81,7 +80,7 @@ def test_r13_r4_the_prompt_reaches_the_cli_through_tfx_byte_exact(
     ran = caller.run("executor", PROMPTS[name])
     assert (ran.code, ran.err) == (0, "")
     assert caller.bench.stdin("codex") == PROMPTS[name]
-    assert not caller.ran_alone
+    assert not caller.ran_alone()
     assert list(caller.bench.cwd.iterdir()) == []
 
 
@@ -127,7 +126,7 @@ def test_r13_it_works_with_an_empty_path(caller: Caller) -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert caller.bench.stdin("codex") == b"p"
-    assert not caller.ran_alone
+    assert not caller.ran_alone()
 
 
 @pytest.mark.parametrize("broken", ["gone", "another program", "dies"])
@@ -145,16 +144,16 @@ def test_r13_without_a_tfx_that_works_the_script_runs_on_its_own(
     ran = caller.run("executor", "p")
     assert (ran.code, ran.err) == (0, "")
     assert output_of(ran) == b"done\n"
-    assert caller.ran_alone
+    assert caller.ran_alone()
 
 
 def test_r13_tfx_bin_wins_and_path_is_the_last_resort(caller: Caller) -> None:
     caller.script.write_bytes(SCRIPT.read_bytes())
     assert caller.run("executor", "p").code == 0
-    assert caller.ran_alone
+    assert caller.ran_alone()
     (caller.bench.bin / "tfx").symlink_to(TFX)
     assert caller.run("executor", "p").code == 0
-    assert not caller.ran_alone
+    assert not caller.ran_alone()
     marker = caller.bench.root / "mine"
     marker.write_text(f'#!/bin/sh\necho used >>"{marker}.used"\nexec "{TFX}" "$@"\n')
     marker.chmod(0o755)
@@ -168,7 +167,7 @@ def test_r13_a_tfx_bin_that_cannot_route_is_named_and_passed_over(caller: Caller
     ran = caller.run("executor", "p")
     assert ran.code == 0
     assert "TFX_BIN is not a tfx that can route: /bin/true" in ran.err
-    assert not caller.ran_alone
+    assert not caller.ran_alone()
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
@@ -206,4 +205,4 @@ def test_k18_the_command_of_an_installation_with_odd_characters_is_used(caller: 
     quoted = shlex.join([str(odd / "tfx")])
     caller.script.write_bytes(SCRIPT.read_bytes().replace(b"@TFX@", quoted.encode()))
     assert caller.run("executor", "p").code == 0
-    assert not caller.ran_alone
+    assert not caller.ran_alone()
