@@ -265,6 +265,15 @@ def test_k6_purge_lists_first_and_needs_a_yes(machine: Machine) -> None:
     assert machine.users_files() == {}
 
 
+def test_k6_purge_stops_the_hub_first(machine: Machine) -> None:
+    assert machine.tfx("hub", "start", "--json", TFX_HUB_PORT="0").code == 0
+    done = machine.setup("--remove", "--purge", "--yes")
+    assert done.code == 0, done.out
+    assert done.data["actions"][0]["target"] == "hub"
+    assert machine.tfx("hub", "status").code == 4
+    assert not (machine.home / ".local/state/tfx/hub").exists()
+
+
 def test_list_tells_the_state_of_each_skill(machine: Machine) -> None:
     machine.setup()
     machine.write(".claude/skills/own/SKILL.md", "mine")
