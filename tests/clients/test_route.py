@@ -31,15 +31,12 @@ from tfx.route.table import bundled
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 
 TABLE = bundled()
+PLAYWRIGHT = {"type": "local", "command": "/bin/false", "args": [], "tools": ["*"]}
 # Servers that the profile `implement` has no use for, as each CLI writes them down.
 UNWANTED = {
     "codex": (".codex/config.toml", '\n[mcp_servers.playwright]\ncommand = "/bin/false"\n'),
     "gemini": (".gemini/settings.json", None),
-    "copilot": (
-        ".copilot/mcp-config.json",
-        '{"mcpServers": {"playwright": {"type": "local",'
-        ' "command": "/bin/false", "args": [], "tools": ["*"]}}}',
-    ),  # fmt: skip
+    "copilot": (".copilot/mcp-config.json", json.dumps({"mcpServers": {"playwright": PLAYWRIGHT}})),
 }
 
 
@@ -203,7 +200,7 @@ def refusing() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST
+        do_GET = do_POST  # noqa: N815  (the name that the server asks for)
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

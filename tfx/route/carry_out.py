@@ -12,7 +12,7 @@ from pathlib import Path
 from tfx.core.paths import Paths
 from tfx.core.process import identify
 from tfx.errors import OperationFailed
-from tfx.route import ledger
+from tfx.route import announce, ledger
 from tfx.route.attempt import Ended, Files, Order, attempt
 from tfx.route.jobs import Jobs
 from tfx.route.recognise import issues_in, tokens_in
@@ -37,11 +37,14 @@ def carry_out(paths: Paths, table: Table, job: Job) -> Job:
     )
     job = replace(job, worker=identify())
     jobs.save(job)
+    bus = announce.join(paths, job, files.prompt)
+    job = job.noting(*bus.notices)
     try:
         with Interrupts() as interrupts:
             ended, attempts = _attempts(order, files, interrupts)
     except OSError as error:
         jobs.save(replace(job, status=RunStatus.FAILED))
+        announce.leave(bus, None, files.stdout)
         raise OperationFailed(
             f"the files of job {job.job} cannot be used: {error.strerror or error}",
             code="no-room",
@@ -54,6 +57,7 @@ def carry_out(paths: Paths, table: Table, job: Job) -> Job:
     with contextlib.suppress(OSError):  # a full disk must not hide the result from the caller
         jobs.save(job)
     ledger.record(paths, job)
+    announce.leave(bus, job, files.stdout)
     return job
 
 
