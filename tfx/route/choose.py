@@ -7,6 +7,7 @@ switches a safeguard off unless that was asked for (R-3).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +38,9 @@ class Chosen:
     def knows(self, paths: Paths, flag: str) -> bool:
         """Say whether the installed version's own help has what a flag needs (R-1)."""
         needed = self.row.needs.get(flag)
-        return needed is None or needed.search(self._help(paths)) is not None
+        if needed is None:
+            return True
+        return re.search(needed, self._help(paths), re.MULTILINE) is not None
 
     def _help(self, paths: Paths) -> str:
         argv = [str(self.program), *self.row.help]
@@ -48,7 +51,7 @@ class Chosen:
                 done = run(argv, env=env, timeout_s=_HELP_TIMEOUT_S, limit_bytes=_HELP_LIMIT_BYTES)
             except OSError:
                 return ""
-            return done.stdout.decode("utf-8", "replace")
+            return (done.stdout + done.stderr).decode("utf-8", "replace")  # opencode: stderr
 
         return remembered(paths, self.program, " ".join(self.row.help), ask)
 

@@ -20,7 +20,7 @@ def tokens_in(row: CliRow, stderr: Path) -> int | None:
     """Return the number of tokens that the CLI printed last, or None."""
     if row.tokens is None:
         return None
-    found = row.tokens.findall(_tail(stderr))
+    found = re.findall(row.tokens, _tail(stderr))
     return int(re.sub(r"\D", "", found[-1])) if found else None
 
 
@@ -37,7 +37,7 @@ def issues_in(
     return tuple(
         Issue(row.code, row.remedy.format(cli=cli))
         for row in rows
-        if (failed or row.always) and any(row.pattern.search(text) for text in texts)
+        if (failed or row.always) and any(row.is_in(text) for text in texts)
     )
 
 

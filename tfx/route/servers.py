@@ -48,7 +48,7 @@ def servers_for(paths: Paths, table: Table, cli: str, profile: str) -> Servers:
 
 
 def _kind(name: str, table: Table) -> Kind | None:
-    return next((kind for kind in table.kinds.values() if kind.names.search(name)), None)
+    return next((kind for kind in table.kinds.values() if kind.includes(name)), None)
 
 
 def configured(paths: Paths, cli: str) -> tuple[str, ...]:

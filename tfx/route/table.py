@@ -45,7 +45,8 @@ class Role:
 class CliRow:
     """How one CLI is called; the empty tuple where it has no such flag. `{}` is the value.
 
-    `needs` maps the name of a flag to what the installed version's help must have.
+    `needs` maps the name of a flag to the pattern that the installed version's help must have.
+    Patterns stay text until one is used: compiling them all would be most of a short run.
     """
 
     name: str
@@ -53,13 +54,13 @@ class CliRow:
     help: tuple[str, ...]
     efforts: Mapping[str, str]
     effort: tuple[str, ...]
-    needs: Mapping[str, re.Pattern[str]]
+    needs: Mapping[str, str]
     last: tuple[str, ...] = ()
     review: tuple[str, ...] = ()
     server_off: tuple[str, ...] = ()
     servers_only: tuple[str, ...] = ()
     skip_approvals: tuple[str, ...] = ()
-    tokens: re.Pattern[str] | None = None
+    tokens: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,12 @@ class Kind:
     """MCP servers of one purpose: the names they go by and the line that recommends them."""
 
     name: str
-    names: re.Pattern[str]
+    names: str
     advice: str
+
+    def includes(self, server: str) -> bool:
+        """Say whether a server of this name is of this kind."""
+        return re.search(self.names, server) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +84,13 @@ class IssueRow:
     """
 
     code: str
-    pattern: re.Pattern[str]
+    pattern: str
     remedy: str
     always: bool = False
+
+    def is_in(self, text: str) -> bool:
+        """Say whether a CLI's words have this issue in them."""
+        return re.search(self.pattern, text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,25 +164,18 @@ def bundled() -> Table:
             for name, row in raw["roles"].items()
         },
         clis={name: _cli(name, row) for name, row in raw["clis"].items()},
-        kinds={
-            name: Kind(name, re.compile(row["names"]), row["advice"])
-            for name, row in raw["kinds"].items()
-        },
+        kinds={name: Kind(name, **row) for name, row in raw["kinds"].items()},
         profiles={name: tuple(kinds) for name, kinds in raw["profiles"].items()},
-        issues=tuple(
-            IssueRow(**{**row, "pattern": re.compile(row["pattern"])}) for row in raw["issues"]
-        ),
+        issues=tuple(IssueRow(**row) for row in raw["issues"]),
     )
 
 
 def _cli(name: str, row: Mapping[str, Any]) -> CliRow:
-    needs = row.get("needs", {})
-    tokens = row.get("tokens")
     words = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
     return CliRow(
         name=name,
         efforts=row["efforts"],
-        needs={flag: re.compile(pattern, re.MULTILINE) for flag, pattern in needs.items()},
-        tokens=None if tokens is None else re.compile(tokens),
+        needs=row.get("needs", {}),
+        tokens=row.get("tokens"),
         **words,
     )
