@@ -5,6 +5,7 @@ Knows nothing of the rest of the program; everything else may import it.
     TfxError
     ├── InvalidRequest            2  invalid-request
     ├── UnparsableFile            5  invalid-request    a shared file cannot be read as its format
+    ├── RefusedText               5  invalid-request    a text that cannot be passed on whole
     ├── BadSettings               2  invalid-request    tfx's own config.toml
     ├── AuthenticationRequired    5  authentication-required
     ├── AccessDenied              5  access-denied
@@ -99,6 +100,14 @@ class UnparsableFile(TfxError):
     """
 
     code = "unparsable-file"
+    kind = Kind.INVALID_REQUEST
+    exit = Exit.REFUSED
+
+
+class RefusedText(TfxError):
+    """A text holds what its receiver cannot take unchanged, a NUL byte for one (R-4)."""
+
+    code = "refused-text"
     kind = Kind.INVALID_REQUEST
     exit = Exit.REFUSED
 

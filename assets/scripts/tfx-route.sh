@@ -1,8 +1,9 @@
 #!/bin/sh
 # Run a role's prompt through the right installed agent CLI, with a time-out.
 #
-# Plain POSIX sh and the usual tools, so that it runs from hooks, cron and agents whose PATH is
-# empty. It knows no model name and passes no flag that switches a CLI's sandbox or approvals off:
+# Hands over to `tfx route` where that works: the one of TFX_BIN, of the installation that wrote
+# this file, or of PATH. Else it does the work itself, in plain POSIX sh with the usual tools, so
+# that it runs from hooks, cron and agents whose PATH is empty. It knows no model name and passes no flag that switches a CLI's sandbox or approvals off:
 # each CLI's own non-interactive default applies. `tfx-route.sh --help` explains the rest.
 
 set -u
@@ -47,12 +48,14 @@ Run PROMPT as ROLE through the agent CLI that suits it and print the result.
   ROLE     one of the table below
   PROMPT   the text, passed on byte for byte; `-` reads it from standard input,
            which also keeps it out of the process list
-  PROFILE  auto (by role), implement, analyze, review, docs or minimal; it is
-           shown in the result and adds nothing to the prompt yet
+  PROFILE  auto (by role), implement, analyze, review, docs or minimal: which
+           MCP servers the prompt is told of (by tfx; this script adds nothing)
   TIMEOUT  seconds, 1 to 86400; the table has the defaults. At the time-out the
            agent's whole process group gets TERM and 5 s later KILL
   CONTEXT  a text file added below the prompt, at most 32 KiB of it
-An empty argument stands for the default.
+An empty argument stands for the default. Where tfx works, `tfx route` does the
+run and keeps its record (tfx jobs list); TFX_BIN=PATH names it, an empty
+TFX_BIN leaves it out.
 
 ROLE                 CLI           EFFORT  TIMEOUT  RUN IT IN THE
 END
@@ -544,6 +547,53 @@ clean_up() {
     fi
 }
 
+# --- tfx ------------------------------------------------------------------------------------
+
+rendered_tfx() { @TFX@ "$@"; } # setup writes the command of its own installation here
+
+is_tfx_route() { # COMMAND...: another program on PATH may have the name
+    "$@" route --help 2>/dev/null </dev/null | grep -q -e '--background'
+}
+
+find_tfx() { # sets tfx to the command that works
+    tfx=
+    if [ "${TFX_BIN+set}" ]; then
+        case $TFX_BIN in
+            '') return 1 ;;
+            /*) is_tfx_route "$TFX_BIN" && tfx=$TFX_BIN && return 0 ;;
+        esac
+        say "TFX_BIN is not a tfx that can route: $(one_line "$TFX_BIN")"
+    fi
+    case $(rendered_tfx --version 2>/dev/null </dev/null) in
+        'tfx '[0-9]*) tfx=rendered_tfx && return 0 ;;
+    esac
+    first_in tfx "$(printf '%s\n' "$caller_path" | tr ':' '\n')" || return 1
+    is_tfx_route "$cli_dir/tfx" && tfx=$cli_dir/tfx
+}
+
+hand_over() { # ROLE PROMPT PROFILE TIMEOUT CONTEXT: becomes tfx; the prompt stays out of argv
+    o_role=$1 o_prompt=$2 o_profile=$3 o_timeout=$4 o_context=$5
+    if [ "$o_prompt" != - ]; then
+        make_run_dir
+        printf '%s' "$o_prompt" >"$run/prompt" || fail 1 "cannot write the prompt to $run"
+        exec <"$run/prompt"
+        remove_run "$run"
+        run=
+    fi
+    set -- route "$o_role" -
+    [ -n "$o_profile" ] && set -- "$@" "--profile=$o_profile"
+    [ -n "$o_timeout" ] && set -- "$@" "--timeout=$o_timeout"
+    [ -n "$o_context" ] && set -- "$@" "--context=$o_context"
+    umask "$caller_umask"
+    trap - EXIT
+    PATH=$caller_path
+    export PATH
+    if [ "$tfx" = rendered_tfx ]; then
+        exec @TFX@ "$@"
+    fi
+    exec "$tfx" "$@"
+}
+
 # --- the run --------------------------------------------------------------------------------
 
 main() { # a function, so that the whole file is read before anything runs
@@ -592,6 +642,7 @@ main() { # a function, so that the whole file is read before anything runs
     esac
 
     trap clean_up EXIT
+    find_tfx && hand_over "$1" "$2" "${3-}" "${4:+$timeout_s}" "$context"
     make_run_dir
     if [ "$2" = - ]; then
         cat >"$run/prompt"

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.homes import paths_in
 from tests.clients.oracles import MCP_ORACLES, SKILL_ORACLES
 from tests.clients.running import Clients, fingerprint
 from tests.support import Machine
 from tfx.agents.catalogue import AGENTS
+from tfx.desired import skill_names
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(1500)]
 
@@ -61,7 +63,7 @@ def test_s115_every_client_sees_what_setup_wrote(
             assert shown in {None, fingerprint(bearer(machine))}, name
     for name, ask in SKILL_ORACLES.items():
         skills = ask(clients, machine.home, None)
-        for skill in ("tfx-setup", "tfx-doctor"):
+        for skill in sorted(skill_names(paths_in(machine.home))):
             assert len(skills.named(skill)) == 1, (name, skill, skills)
         assert skills.warnings == (), (name, skills.warnings)
 

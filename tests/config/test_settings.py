@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import bare_env
 from tfx.config import settings
-from tfx.config.settings import Durability, Origin
+from tfx.config.settings import Durability, Origin, RoleOverride
 from tfx.config.settings_keys import KEYS
 from tfx.core.paths import Paths
 from tfx.errors import BadSettings, JsonValue
@@ -33,6 +33,14 @@ skip = ["statusline", "hooks", "skill:tfx-hub", "agent:gemini", "skill:tfx-auto"
 [doctor]
 
 [route]
+cli = "gemini"
+allow_skip_approvals = true
+
+[route.roles.executor]
+cli = "claude"
+effort = "deep"
+timeout_s = 60
+profile = "docs"
 """
 
 
@@ -83,6 +91,8 @@ def test_k19_every_key_is_read(home: Path, prefix: bytes, eol: str) -> None:
     assert found.setup.skip_hooks
     assert found.setup.skip_skills == ("tfx-hub", "tfx-auto")
     assert found.setup.skip_agents == ("gemini",)
+    assert (found.route.cli, found.route.allow_skip_approvals) == ("gemini", True)
+    assert found.route.roles == {"executor": RoleOverride("claude", "deep", 60, "docs")}
 
 
 def test_k19_the_sample_of_this_test_names_every_key() -> None:
@@ -123,6 +133,11 @@ def test_k19_other_spellings_are_the_same(home: Path, text: str) -> None:
         ("[setup]\nskip = ['skill:']\n", (2, 9), "skill:NAME", "leaves out"),
         ("[setup]\nskip = true\n", (2, 8), "must be a list", "leaves out"),
         ("[[setup.skip]]\n", (1, 1), "item 1 must be", "leaves out"),
+        ("[route]\ncli = 'clippy'\n", (2, 7), 'route.cli must be "auto" or "codex"', "every role"),
+        ("[route.roles.exectuor]\n", (1, 1), "is not a known key", "route.roles.executor?"),
+        ("[route.roles.writer]\ntimeout = 9\n", (2, 1), "not a known key", "writer.timeout_s?"),
+        ("[route.roles.writer]\ntimeout_s = 0\n", (2, 13), "from 1 to 86400", "of writer"),
+        ("[route]\nallow_skip_approvals = 1\n", (2, 24), "must be true or false", "terminal"),
     ],
 )
 def test_k19_an_error_names_place_key_and_remedy(

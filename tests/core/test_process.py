@@ -60,3 +60,15 @@ def test_ev_b4_doubt_is_never_death() -> None:
     assert process.liveness(elsewhere) is process.Liveness.UNKNOWN
     rebooted = process.ProcessIdentity(mine.host, "old-boot", mine.pid, "1", mine.pid_namespace)
     assert process.liveness(rebooted) is process.Liveness.DEAD
+
+
+def test_a_process_that_ended_and_was_not_reaped_is_gone() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        assert process.start_token(child) is None
+        assert process.identify(child) is None
+    finally:
+        os.waitpid(child, 0)

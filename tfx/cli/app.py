@@ -40,9 +40,11 @@ def root(
 
 
 def _add_commands() -> None:
-    from tfx.cli import config
+    from tfx.cli import config, jobs
     from tfx.cli.hub.commands import app as hub
     from tfx.cli.inventory import list_skills, version
+    from tfx.cli.route import EPILOG as ROUTE_EPILOG
+    from tfx.cli.route import route
     from tfx.cli.setup import EPILOG, setup
     from tfx.cli.update import update
 
@@ -51,6 +53,8 @@ def _add_commands() -> None:
     app.command("version", cls=Command)(version)
     app.command("update", cls=Command)(update)
     app.add_typer(hub, name="hub")
+    app.command("route", cls=Command, epilog=ROUTE_EPILOG)(route)
+    app.add_typer(jobs.app)
     app.add_typer(config.app)
 
 

@@ -195,6 +195,17 @@ class Screen:
         """Print a value exactly, for `$(tfx …)` in a shell: no sign, no shortening."""
         self._out.write(printable(text) + "\n")
 
+    def raw(self, text: str, *, stderr: bool = False) -> None:
+        """Print text of another program byte for byte; lone surrogates stand for its bytes."""
+        stream = self._err if stderr else self._out
+        stream.flush()
+        binary = getattr(stream, "buffer", None)
+        if binary is None:
+            stream.write(printable(text))
+        else:
+            binary.write(text.encode("utf-8", "surrogateescape"))
+            binary.flush()
+
     def line(self, text: str, *, sign: str | None = None) -> None:
         """Print one line on stdout; `sign` is one of ok, changed, warn, bad, info."""
         if self.wishes.quiet and sign in {None, "ok", "changed", "info"}:

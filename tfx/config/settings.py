@@ -7,7 +7,7 @@ the file, that over the default.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
@@ -63,11 +63,31 @@ class SetupSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RoleOverride:
+    """What the user changed of one role; None leaves the route table's own value (R-1)."""
+
+    cli: str | None = None
+    effort: str | None = None
+    timeout_s: int | None = None
+    profile: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSettings:
+    """`cli` is "auto" or the one CLI that every role uses (R-2); `roles` by name."""
+
+    cli: str = "auto"
+    allow_skip_approvals: bool = False
+    roles: Mapping[str, RoleOverride] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of one call. `[doctor]` and `[route]` are known tables without keys so far."""
+    """All settings of one call. `[doctor]` is a known table without keys so far."""
 
     hub: HubSettings
     setup: SetupSettings
+    route: RouteSettings = RouteSettings()
 
 
 class Origin(StrEnum):
@@ -115,20 +135,24 @@ def load(paths: Paths, flags: Mapping[str, JsonValue] | None = None) -> Settings
         SetupSettings(
             "statusline" in skip, "hooks" in skip, _named(skip, "skill:"), _named(skip, "agent:")
         ),
+        RouteSettings(
+            str(values["route.cli"]), values["route.allow_skip_approvals"] is True, _roles(values)
+        ),
     )
 
 
 def describe(paths: Paths, flags: Mapping[str, JsonValue] | None = None) -> tuple[Setting, ...]:
-    """Return every key with its value and origin, in the order of the table of keys.
+    """Return the keys with their values and origins, in the order of the table of keys.
 
-    Raises BadSettings as load does.
+    Of the quiet ones only those that are set. Raises BadSettings as load does.
     """
     document = _document(paths)
     if document is not None:
         for error in _file_errors(paths, document):
             raise error
     flags = flags or {}
-    return tuple(_setting(key, document, paths.env, flags) for key in KEYS)
+    found = ((key, _setting(key, document, paths.env, flags)) for key in KEYS)
+    return tuple(one for key, one in found if not (key.quiet and one.origin is Origin.DEFAULT))
 
 
 def problems(paths: Paths) -> tuple[BadSettings, ...]:
@@ -263,6 +287,24 @@ def _errors_in(
 def _value_offset(document: Document, path: tuple[str, ...], index: int | None) -> int:
     item = document.item(path if index is None else (*path, index))
     return document.offset(path) if item is None else item.value.start
+
+
+def _roles(values: Mapping[str, JsonValue]) -> dict[str, RoleOverride]:
+    """Return the overrides of `route.roles.NAME.FIELD`, whose types were checked before."""
+    said: dict[str, dict[str, JsonValue]] = {}
+    for key, value in values.items():
+        if key.startswith("route.roles."):
+            _, _, role, name = key.split(".")
+            said.setdefault(role, {})[name] = value
+    return {
+        role: RoleOverride(
+            cast("str | None", fields.get("cli")),
+            cast("str | None", fields.get("effort")),
+            cast("int | None", fields.get("timeout_s")),
+            cast("str | None", fields.get("profile")),
+        )
+        for role, fields in said.items()
+    }
 
 
 def _texts(value: JsonValue) -> tuple[str, ...]:

@@ -15,7 +15,23 @@ from tfx.errors import JsonValue
 
 MAX_PORT = 65_535
 MAX_DAYS = 36_500
-TABLES = ("hub", "hub.retention", "setup", "doctor", "route")
+
+# The words that [route] may use; a test holds them equal to the route table's own.
+ROUTE_CLIS = ("codex", "gemini", "claude", "copilot", "opencode")
+ROUTE_EFFORTS = ("light", "fast", "normal", "high", "deep")
+ROUTE_PROFILES = ("implement", "analyze", "review", "docs", "minimal")
+ROUTE_ROLES = (
+    *("executor", "build-fixer", "debugger", "deep-executor", "architect", "critic", "planner"),
+    *("analyst", "code-reviewer", "quality-reviewer", "security-reviewer", "scientist"),
+    *("document-specialist", "scientist-deep", "designer", "writer", "spark", "explore"),
+    *("verifier", "test-engineer", "qa-tester"),
+)
+MAX_ROUTE_TIMEOUT_S = 86_400
+
+TABLES = (
+    *("hub", "hub.retention", "setup", "doctor", "route", "route.roles"),
+    *(f"route.roles.{role}" for role in ROUTE_ROLES),
+)
 
 Check: TypeAlias = Callable[[object], str | None]
 """Returns what a value would have to be, or None when it is that."""
@@ -26,7 +42,8 @@ class Key:
     """One setting: K-29 port, H-43 hosts, EV-D1 durability, H-68 notify, H-72 retention.
 
     `meaning` is for people. `each` checks the elements of a list, `check` everything else.
-    `read` turns the text of the environment variable into a value, unchecked.
+    `read` turns the text of the environment variable into a value, unchecked. `quiet` keys are
+    one of many alike and are listed only where they are set.
     """
 
     name: str
@@ -36,6 +53,7 @@ class Key:
     each: Check | None = None
     variable: str | None = None
     read: Callable[[str], JsonValue] = str
+    quiet: bool = False
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -78,6 +96,24 @@ def _number(text: str) -> JsonValue:
 
 def _comma_separated(text: str) -> JsonValue:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _flag(value: object) -> str | None:
+    return None if isinstance(value, bool) else "true or false"
+
+
+def _role_keys(role: str) -> tuple[Key, ...]:
+    """Return what may be changed of a role of the route table (R-1)."""
+
+    def key(name: str, meaning: str, check: Check) -> Key:
+        return Key(f"route.roles.{role}.{name}", f"{meaning} of {role}", None, check, quiet=True)
+
+    return (
+        key("cli", "the preferred CLI", _word(*ROUTE_CLIS)),
+        key("effort", "the effort class", _word(*ROUTE_EFFORTS)),
+        key("timeout_s", "the time-out in seconds", _integer(1, MAX_ROUTE_TIMEOUT_S)),
+        key("profile", "the profile", _word(*ROUTE_PROFILES)),
+    )
 
 
 def _retention(name: str, what: str, days: int) -> Key:
@@ -135,6 +171,20 @@ KEYS = (
             '"statusline", "hooks", "skill:NAME" or "agent:NAME"',
         ),
     ),
+    Key(
+        "route.cli",
+        'the CLI that `tfx route` uses for every role; "auto" lets each role choose',
+        "auto",
+        _word("auto", *ROUTE_CLIS),
+        variable="TFX_CLI_MODE",
+    ),
+    Key(
+        "route.allow_skip_approvals",
+        "whether --dangerously-skip-approvals may be used without a terminal",
+        default=False,
+        check=_flag,
+    ),
+    *(key for role in ROUTE_ROLES for key in _role_keys(role)),
 )
 BY_PATH = {key.path: key for key in KEYS}
 

@@ -93,6 +93,11 @@ class Paths:
         return self.state_dir / "hub"
 
     @property
+    def jobs_dir(self) -> Path:
+        """Runs of `tfx route`: their records and logs, the history and the issue log."""
+        return self.state_dir / "jobs"
+
+    @property
     def crash_dir(self) -> Path:
         """Pasteable logs of bugs in tfx."""
         return self.state_dir / "crash"

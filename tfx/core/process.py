@@ -18,9 +18,13 @@ from pathlib import Path
 from socket import gethostname
 from typing import IO
 
+from tfx.core.pipes import Drain, feed
+
 _STEP_S = 0.005
 _REAP_S = 2.0
-_START_TIME_FIELD = 19  # field 22 of /proc/<pid>/stat, counted behind the command name
+_STATE_FIELD = 0  # of /proc/<pid>/stat, counted behind the command name
+_START_TIME_FIELD = 19
+_ENDED = (b"Z", b"X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as child:
-        streams = [_Drain(child.stdout, limit_bytes), _Drain(child.stderr, limit_bytes)]
-        feeder = threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True)
+        streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
+        feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
         try:
             code: int | None = child.wait(timeout_s)
@@ -116,30 +120,46 @@ def spawn_detached(
     return child.pid
 
 
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The open files that a program gets as its standard input, output and error."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
 class Session:
-    """A program in a session of its own, its input closed and its two output pipes open.
+    """A program in a session of its own: input closed and two output pipes open, or `streams`.
 
     The leader stays unreaped until `end`, so that its group's number cannot be taken by a
     stranger between two signals.
     """
 
-    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        streams: Streams | None = None,
+    ) -> None:
         """Start it; raises OSError when the program or the directory is not usable."""
         self._child = subprocess.Popen(
             list(argv),
             env=dict(env),
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=streams.stdin if streams else subprocess.DEVNULL,
+            stdout=streams.stdout if streams else subprocess.PIPE,
+            stderr=streams.stderr if streams else subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
         )
-        if self._child.stdout is None or self._child.stderr is None:
-            raise OSError("no pipe to the program's output")  # pragma: no cover  (asked for both)
         self.pid = self._child.pid
-        self.stdout = self._child.stdout.fileno()
-        self.stderr = self._child.stderr.fileno()
+        self.stdout, self.stderr = (
+            -1 if pipe is None else pipe.fileno()
+            for pipe in (self._child.stdout, self._child.stderr)
+        )
 
     def exit_code(self) -> int | None:
         """Return how the leader ended, -N for signal N, or None while it runs; reaps nothing."""
@@ -180,6 +200,10 @@ class Session:
                         groups.add(os.getpgid(pid))
         return groups
 
+    def reap(self) -> None:
+        """Wait for the leader alone; what it left running goes on."""
+        self._child.wait()
+
     def close(self) -> None:
         """End the group and close the pipes."""
         self.end()
@@ -192,40 +216,6 @@ def kill_group(pid: int, signum: int = signal.SIGKILL) -> None:
     """Signal the process group that `pid` leads; a group that is gone is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signum)
-
-
-class _Drain:
-    """Reads one pipe to its end and keeps the first bytes."""
-
-    def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
-        self.truncated = False
-        self._pipe = pipe
-        self._limit = limit
-        self._kept = bytearray()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        if self._pipe is None:
-            return
-        with contextlib.suppress(ValueError, OSError):
-            while chunk := os.read(self._pipe.fileno(), 65536):
-                room = self._limit - len(self._kept)
-                self._kept += chunk[:room]
-                self.truncated = self.truncated or len(chunk) > room
-
-    def finish(self) -> bytes:
-        self._thread.join(2)  # a grandchild that left the group may hold the pipe open
-        return bytes(self._kept)
-
-
-def _feed(pipe: IO[bytes] | None, data: bytes | None) -> None:
-    if pipe is None:
-        return
-    with contextlib.suppress(OSError):
-        if data:
-            pipe.write(data)
-        pipe.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,12 +258,16 @@ def liveness(identity: ProcessIdentity) -> Liveness:
 
 
 def start_token(pid: int) -> str | None:
-    """Return the start time of a process as text, or None if there is no such process."""
+    """Return the start time of a process as text, or None if there is no such process.
+
+    One that has ended and waits for its parent is gone: where nobody reaps, it would stay for ever.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None if Path("/proc/self/stat").exists() else _psutil_token(pid)
-    return stat.rpartition(b")")[2].split()[_START_TIME_FIELD].decode()
+    fields = stat.rpartition(b")")[2].split()
+    return None if fields[_STATE_FIELD] in _ENDED else fields[_START_TIME_FIELD].decode()
 
 
 def _psutil_token(pid: int) -> str | None:

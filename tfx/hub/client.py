@@ -70,14 +70,17 @@ def locate(paths: Paths) -> Address:
 class HubClient:
     """A connection to the hub with one credential."""
 
-    def __init__(self, address: Address, credential: str | None) -> None:
+    def __init__(
+        self, address: Address, credential: str | None, *, answer_s: float = ANSWER_S
+    ) -> None:
         self.address = address
+        self._answer_s = answer_s
         self._credential = credential
         self._exchange = Exchange(address.url, credential)
 
     @classmethod
-    def of(cls, paths: Paths, *, operator: bool = False) -> Self:
-        """Return a client of the user's hub.
+    def of(cls, paths: Paths, *, operator: bool = False, answer_s: float = ANSWER_S) -> Self:
+        """Return a client of the user's hub that waits `answer_s` seconds for an answer.
 
         `operator` takes the operator credential, for the operations that need it only (K-28).
         Raises AgentUnavailable when no hub is known.
@@ -85,8 +88,8 @@ class HubClient:
         files = HubFiles.of(paths)
         address = locate(paths)
         if operator:
-            return cls(address, tokens.read_operator(files))
-        return cls(address, tokens.read_bus(paths, files))
+            return cls(address, tokens.read_operator(files), answer_s=answer_s)
+        return cls(address, tokens.read_bus(paths, files), answer_s=answer_s)
 
     def call(self, name: str, request: Request, response: type[T], *, wait_ms: int = 0) -> T:
         """Call an operation; `wait_ms` is how long the hub itself may wait before it answers.
@@ -155,7 +158,9 @@ class HubClient:
 
     def _send(self, method: str, path: str, body: bytes | None, wait_ms: int) -> Answer:
         try:
-            answer = self._exchange.send(method, path, body, timeout_s=ANSWER_S + wait_ms / 1000)
+            answer = self._exchange.send(
+                method, path, body, timeout_s=self._answer_s + wait_ms / 1000
+            )
         except (OSError, http.client.HTTPException) as error:
             raise unreachable(self.address.url, error) from error
         if answer.status != _OK:

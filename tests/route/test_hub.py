@@ -1,0 +1,163 @@
+"""A run on a real hub: lease, prior context, result, trace; and nothing at all without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.hub.running import RunningHub, start
+from tests.route.fakes import Bench, wait_until
+
+
+@pytest.fixture
+def hub(bench: Bench) -> Iterator[RunningHub]:
+    bench.install("codex")
+    running = start(bench.home, bench.env)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+def agents(hub: RunningHub) -> dict[str, Any]:
+    return {agent["agent_id"]: agent for agent in hub.call("agents")["agents"]}
+
+
+def test_r9_a_run_holds_a_lease_and_gives_it_back(bench: Bench, hub: RunningHub) -> None:
+    bench.behave(': >"$FAKE_DIR/up"; while [ ! -e "$FAKE_DIR/go" ]; do sleep 0.05; done')
+    job = bench.route("executor", "p", "--background", "--timeout", "100").out.strip()
+    assert wait_until((bench.notes / "up").exists)
+    agent = agents(hub)["executor.codex.cwd"]
+    assert (agent["state"], agent["cli"]) == ("online", "codex")
+    assert agent["workspace"] == str(bench.cwd)
+    left_ms = agent["lease_expires_ms"] - time.time() * 1000
+    assert 180_000 < left_ms <= 220_000
+    (bench.notes / "go").touch()
+    assert bench.tfx("jobs", "wait", job).code == 0
+    assert wait_until(lambda: agents(hub)["executor.codex.cwd"]["state"] == "offline")
+
+
+def test_r9_the_name_is_reused_and_two_at_once_have_two(bench: Bench, hub: RunningHub) -> None:
+    for _ in range(3):
+        assert bench.route("executor", "p").code == 0
+    assert list(agents(hub)) == ["executor.codex.cwd"]
+    bench.behave('while [ ! -e "$FAKE_DIR/go" ]; do sleep 0.05; done')
+    jobs = []
+    for number in (1, 2):
+        jobs.append(bench.route("executor", "p", "--background").out.strip())
+        assert wait_until(lambda wanted=number: online(hub) == wanted)
+    assert set(agents(hub)) == {"executor.codex.cwd", "executor.codex.cwd.2"}
+    (bench.notes / "go").touch()
+    for job in jobs:
+        assert bench.tfx("jobs", "wait", job).code == 0
+
+
+def online(hub: RunningHub) -> int:
+    return sum(agent["state"] == "online" for agent in agents(hub).values())
+
+
+def test_r9_the_result_is_published_and_the_run_is_in_the_trace(
+    bench: Bench, hub: RunningHub
+) -> None:
+    hub.register("boss", topics=("task.result",))
+    bench.behave("printf 'é%.0s' $(seq 30000); echo 429 >&2; exit 3")
+    job = bench.json("executor", "p")["job"]
+    (message,) = hub.call("poll_messages", agent_id="boss", max_bytes=200_000)["messages"]
+    payload = message["payload"]
+    assert (payload["job"], payload["role"], payload["cli"]) == (job, "executor", "codex")
+    assert (payload["status"], payload["exit_code"]) == ("failed", 3)
+    assert payload["issues"] == ["rate-limit"]
+    assert payload["output_length"] == 60_000
+    assert payload["output_preview"] == "é" * 2048
+    assert payload["output_full"] == "é" * 24 * 1024
+    trace = bench.tfx("hub", "trace", job, "--json")
+    assert trace.code == 0
+    assert any(item["topic"] == "task.result" for item in trace.data["items"])
+
+
+def test_r9_the_result_of_a_run_with_odd_bytes_is_published(bench: Bench, hub: RunningHub) -> None:
+    hub.register("boss", topics=("task.result",))
+    bench.behave(r"printf 'a\000b\377c'")
+    assert bench.route("executor", "p").code == 0
+    (message,) = hub.call("poll_messages", agent_id="boss")["messages"]
+    assert message["payload"]["output_full"] == "a\ufffdb\ufffdc"
+
+
+def test_r9_what_waits_on_the_context_topic_is_passed_on_once(
+    bench: Bench, hub: RunningHub
+) -> None:
+    hub.register("ann")
+    bench.route("executor", "first")
+    for text in ("use tabs", "\u0441 unicode"):
+        hub.call("publish", from_="ann", to="executor.codex.cwd", topic="task.context",
+                 payload={"text": text})  # fmt: skip
+    hub.call("publish", from_="ann", to="executor.codex.cwd", topic="other", payload={})
+    data = bench.json("executor", "second")
+    assert data["notices"] == ["2 messages of the hub were passed on as context"]
+    given = bench.stdin("codex").decode()
+    assert given.startswith("second\n\n--- prior context, written by other agents")
+    assert '{"text":"use tabs"}' in given.replace(": ", ":")
+    assert "--- from ann, " in given
+    assert bench.json("executor", "third")["notices"] == []
+    assert bench.stdin("codex") == b"third"
+    assert agents(hub)["executor.codex.cwd"]["unread"] == 1
+
+
+def test_r9_a_killed_hub_is_no_delay_and_no_noise(bench: Bench, hub: RunningHub) -> None:
+    hub.kill()
+    ran = bench.route("executor", "p", "--json")
+    assert (ran.code, ran.err, ran.data["notices"]) == (0, "", [])
+
+
+def test_r9_a_hub_that_stands_still_does_not_hold_a_run_up(bench: Bench, hub: RunningHub) -> None:
+    os.kill(hub.pid, signal.SIGSTOP)
+    try:
+        data = bench.json("executor", "p")
+    finally:
+        os.kill(hub.pid, signal.SIGCONT)
+    assert (data["status"], data["notices"]) == ("success", [])
+
+
+def test_r9_a_hub_that_goes_away_during_a_run_does_not_harm_it(
+    bench: Bench, hub: RunningHub
+) -> None:
+    bench.behave(': >"$FAKE_DIR/up"; while [ ! -e "$FAKE_DIR/go" ]; do sleep 0.05; done')
+    with bench.start("route", "executor", "p", "--json") as process:
+        assert wait_until((bench.notes / "up").exists)
+        hub.kill()
+        (bench.notes / "go").touch()
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert json.loads(out)["data"]["status"] == "success"
+
+
+def test_r9_a_wrong_token_is_a_notice_and_not_a_failure(bench: Bench, hub: RunningHub) -> None:
+    del hub
+    bench.extra["TFX_HUB_TOKEN"] = "wrong" * 8
+    data = bench.json("executor", "p")
+    assert data["status"] == "success"
+    assert len(data["notices"]) == 1
+    assert "the hub was not told" in data["notices"][0]
+    assert "wrong" not in data["notices"][0]
+
+
+def test_r9_without_a_hub_nothing_of_it_is_imported(bench: Bench) -> None:
+    bench.install("codex")
+    probe = (
+        "import sys, atexit; sys.argv = ['tfx', 'route', 'executor', 'p'];"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr));"
+        "from tfx.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe], env=bench.env, capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stderr.split())
+    assert not loaded & {"tfx.hub.client", "msgspec", "httpx", "asyncio", "apsw", "psutil", "rich"}

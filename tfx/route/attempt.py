@@ -1,0 +1,215 @@
+"""Run an agent CLI once: its own process group, output into files, an end that leaves nobody.
+
+Knows neither roles nor records; it is told what to run, where, and for how long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tfx.core.descendants import Descendant, adopt_orphans, below
+from tfx.core.files import PRIVATE_FILE
+from tfx.core.process import Session, Streams, kill_group
+from tfx.route.signals import Interrupts
+
+GRACE_S = 5.0
+_STEP_S = 0.02
+_POLL_S = 0.05
+_NOT_STARTED = {True: 127, False: 126}  # as a shell says it: not found, not executable
+
+# Stands beside the agent and ends its group when we die without a word (SIGKILL, say).
+_WATCH = """read -r word && exit 0
+kill -TERM "-$1" 2>/dev/null
+left=25
+while [ "$left" -gt 0 ] && kill -0 "-$1" 2>/dev/null; do
+    sleep 0.2 2>/dev/null || sleep 1
+    left=$((left - 1))
+done
+kill -KILL "-$1" 2>/dev/null"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt ended: `code` as a shell counts it, 128 + N for signal N."""
+
+    code: int
+    seconds: float
+    timed_out: bool = False
+    interrupted: bool = False
+    why: str = ""
+
+    @property
+    def crashed(self) -> bool:
+        """True when a signal ended it, seen by us or by a wrapper of its own."""
+        return self.code > 128  # noqa: PLR2004  (the shells' convention)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the agent reads and where its two streams go."""
+
+    prompt: Path
+    stdout: Path
+    stderr: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run: the arguments, the program first, its environment and its directory."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    timeout_s: float
+
+
+def attempt(order: Order, files: Files, interrupts: Interrupts) -> Ended:
+    """Run it to its end, its time-out or an interrupt; nobody of a failed run is left (R-5).
+
+    What a successful agent leaves running, a server say, was meant to stay. Raises OSError when
+    the files cannot be opened; an agent that cannot be started is an end with status 126 or 127.
+    """
+    adopt_orphans()
+    strangers = below(os.getpid())
+    started = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        streams = Streams(
+            _opened(stack, files.prompt, os.O_RDONLY),
+            _opened(stack, files.stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
+            _opened(stack, files.stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
+        )
+        try:
+            agent = Session(order.argv, env=order.env, cwd=order.cwd, streams=streams)
+        except OSError as error:
+            code = _NOT_STARTED[isinstance(error, FileNotFoundError)]
+            return Ended(code, 0.0, why=f"cannot be started: {error.strerror or error}")
+    with _Watch(agent.pid) as watch:
+        outsiders = strangers | watch.processes()
+        ended_itself = _wait(agent, order.timeout_s, interrupts)
+        left = agent.exit_code()
+        if ended_itself and left == 0:
+            agent.reap()
+        else:
+            left = _end(agent, outsiders)
+    seconds = time.monotonic() - started
+    return Ended(
+        _as_shells_say(left),
+        seconds,
+        timed_out=not ended_itself and interrupts.signum is None,
+        interrupted=interrupts.signum is not None and not ended_itself,
+    )
+
+
+def _as_shells_say(code: int | None) -> int:
+    if code is None:  # it had to be killed
+        return 128 + signal.SIGKILL
+    return code if code >= 0 else 128 - code
+
+
+def _opened(stack: contextlib.ExitStack, path: Path, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _wait(agent: Session, timeout_s: float, interrupts: Interrupts) -> bool:
+    """Wait for the agent; False at the time-out or an interrupt."""
+    deadline = time.monotonic() + timeout_s
+    with contextlib.ExitStack() as stack:
+        ready: list[int] = [interrupts.fd]
+        step_s = _POLL_S
+        with contextlib.suppress(AttributeError, OSError):  # Linux; elsewhere it is polled
+            ready.append(os.pidfd_open(agent.pid))
+            stack.callback(os.close, ready[-1])
+            step_s = timeout_s
+        while agent.exit_code() is None:
+            left = deadline - time.monotonic()
+            if left <= 0 or interrupts.signum is not None:
+                return False
+            select.select(ready, [], [], min(left, step_s))
+            interrupts.drain()
+    return True
+
+
+def _end(agent: Session, outsiders: frozenset[Descendant]) -> int | None:
+    """End the agent's group and everything below it: TERM, five seconds, KILL; its code."""
+
+    def kin() -> frozenset[Descendant]:
+        return below(os.getpid()) - outsiders
+
+    known = kin()
+    kill_group(agent.pid, signal.SIGTERM)
+    for one in known:
+        one.signal(signal.SIGTERM)
+    until = time.monotonic() + GRACE_S
+    while time.monotonic() < until:
+        known |= kin()
+        if agent.exit_code() is not None and not any(one.alive for one in known):
+            break
+        time.sleep(_STEP_S)
+    code = agent.exit_code()
+    kill_group(agent.pid)
+    while left := [one for one in known | kin() if one.alive]:
+        for one in left:
+            one.signal(signal.SIGKILL)
+        time.sleep(_STEP_S)
+        if time.monotonic() > until + GRACE_S:  # a dead file system may hold one
+            break
+    agent.end()
+    _collect_orphans(agent, outsiders)
+    return code
+
+
+def _collect_orphans(agent: Session, outsiders: frozenset[Descendant]) -> None:
+    """Reap what ended after it had come to us."""
+    known = {one.pid for one in outsiders} | {agent.pid}
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or ended.si_pid in known:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+class _Watch:
+    """Ends the agent's group should this process disappear."""
+
+    def __init__(self, group: int) -> None:
+        read_end, self._write_end = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._process: Session | None = Session(
+                ("/bin/sh", "-c", _WATCH, "tfx-route-watch", str(group)),
+                env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+                cwd=Path("/"),
+                streams=Streams(read_end, nothing, nothing),
+            )
+        except OSError:  # no shell: the run goes on unwatched
+            self._process = None
+        finally:
+            os.close(read_end)
+            os.close(nothing)
+
+    def processes(self) -> frozenset[Descendant]:
+        """Return the watch itself, so that nobody takes it for the agent's."""
+        if self._process is None:
+            return frozenset()
+        return frozenset(one for one in below(os.getpid()) if one.pid == self._process.pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._write_end, b"done\n")
+        os.close(self._write_end)
+        if self._process is not None:
+            self._process.reap()
