@@ -135,7 +135,7 @@ def _event(row: Row, forgotten: int) -> EventView:
         stream=stream,
         actor=AgentId(str(actor)),
         body=msgspec.Raw(str(body).encode()),
-        payload=msgspec.Raw(payload) if shown and isinstance(payload, bytes) else None,
+        payload=msgspec.Raw(payload if shown and isinstance(payload, bytes) else b"null"),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tfx.hub.wire.views import QueuesView
 
 WINDOW_S: Final = 300.0
-KEPT: Final = 4_096
+KEPT: Final = 1_024
 BUCKETS_MS: Final = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 5_000.0, 60_000.0)
 
 

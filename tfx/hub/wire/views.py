@@ -262,7 +262,10 @@ class EventsRequest(Request, frozen=True, kw_only=True):
 
 
 class EventView(Response, frozen=True, kw_only=True):
-    """One event as any client may see it: no secrets, no human answers (H-46)."""
+    """One event as any client may see it: no secrets, no human answers (H-46).
+
+    `payload` is null where there is none or it is not shown.
+    """
 
     cursor: Cursor
     seq: int
@@ -271,7 +274,7 @@ class EventView(Response, frozen=True, kw_only=True):
     stream: int
     actor: AgentId
     body: msgspec.Raw
-    payload: msgspec.Raw | None
+    payload: msgspec.Raw
 
 
 class EventsResult(Response, frozen=True, kw_only=True):
