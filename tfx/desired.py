@@ -25,10 +25,10 @@ from tfx.config.keypath import MISSING
 from tfx.config.settings import Settings
 from tfx.core.paths import Paths
 from tfx.errors import TfxError
+from tfx.hub.places import TRIFLUX_DATABASE
 from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
 
 PLACEHOLDER = b"@TFX@"
-TRIFLUX_DATABASE = Path(".claude", "cache", "tfx-hub", "state.db")
 DEFAULT_PORT = 27888
 
 # What triflux leaves at our names (K-14): its files name it, its status line is one script, and
@@ -231,5 +231,4 @@ def other_hub_note(paths: Paths) -> tuple[str, ...]:
     if not database.is_file():
         return ()
     place = paths.display(database)
-    note = f"a triflux hub database lies at {place}; this version of tfx cannot adopt it yet"
-    return (note,)
+    return (f"a triflux hub database lies at {place}; tfx upgrade --adopt auto takes it over",)
