@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,3 +132,18 @@ class Machine:
             for name, (mode, _, content) in listing(self.home).items()
             if content is not None and not name.startswith(".local/state/tfx")
         }
+
+
+def gone(pid: int, *, within_s: float = 5) -> bool:
+    """Say whether a process is dead, waiting a little for a signal to take effect."""
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.02)

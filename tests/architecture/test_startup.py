@@ -44,3 +44,14 @@ def test_help_imports_no_feature(arguments: tuple[str, ...]) -> None:
     loaded = modules_after(*arguments)
     assert not loaded & set(HEAVY)
     assert not {name for name in loaded if name.startswith(("tfx.setup", "tfx.plan", "tfx.hub"))}
+
+
+def test_d185_the_shell_matrix_needs_nothing_heavy() -> None:
+    script = "import sys, tfx.shells.matrix, tfx.shells.installations, tfx.shells.columns; "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script} print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not set(done.stdout.split()) & (set(HEAVY) - {"subprocess"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -101,4 +102,7 @@ def test_h_21_ten_thousand_requests_add_fewer_than_ten_lines(hub: RunningHub) ->
         assert hub.get("/status").status == 200
         assert hub.post("/v1/publish", b"{}").status == 400
         assert hub.request("GET", "/status", None, [("Host", "evil")]).status == 421
+        with socket.create_connection(("127.0.0.1", hub.port), timeout=20) as connection:
+            connection.sendall(b"no such protocol\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
     assert len(hub.files.log.read_text().splitlines()) - before < 10

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from socket import gethostname
-from typing import IO
+from typing import IO, TypeAlias
 
+_STEP_S = 0.005
+_REAP_S = 2.0
 _START_TIME_FIELD = 19  # field 22 of /proc/<pid>/stat, counted behind the command name
 
 
@@ -65,8 +67,8 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as child:
-        streams = [_Drain(child.stdout, limit_bytes), _Drain(child.stderr, limit_bytes)]
-        feeder = threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True)
+        streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
+        feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
         try:
             code: int | None = child.wait(timeout_s)
@@ -80,31 +82,12 @@ def run(
     return Completed(tuple(argv), code, out, err, any(drain.truncated for drain in streams))
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """How a program ended that was read line by line; `killed` says why, if we ended it."""
-
-    code: int
-    killed: str | None
-    stderr: bytes
+Child: TypeAlias = subprocess.Popen[bytes]
 
 
-def stream(
-    argv: Sequence[str],
-    *,
-    env: Mapping[str, str],
-    stdin: bytes,
-    on_line: Callable[[bytes], None],
-    silence_s: float,
-    limit_bytes: int = 64 * 1024 * 1024,
-) -> Streamed:
-    """Run a program in a group of its own and hand over its output line by line.
-
-    It is killed when it is silent for `silence_s` or a line is longer than `limit_bytes`. An
-    exception of ours (an interrupt, one of `on_line`) is passed on once SIGTERM, or SIGKILL after
-    `silence_s`, has ended it. Raises OSError when it cannot be started.
-    """
-    with subprocess.Popen(
+def start_piped(argv: Sequence[str], *, env: Mapping[str, str]) -> Child:
+    """Start a program in a group of its own with pipes on all three; raises OSError."""
+    return subprocess.Popen(
         list(argv),
         env=dict(env),
         cwd="/",
@@ -112,48 +95,15 @@ def stream(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         process_group=0,
-    ) as child:
-        noise = _Drain(child.stderr, 65_536)
-        threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True).start()
-        try:
-            killed = _read_lines(child, on_line, silence_s, limit_bytes)
-            if killed is not None:
-                kill_group(child.pid)
-        except BaseException:
-            kill_group(child.pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(silence_s)
-            kill_group(child.pid)
-            raise
-        finally:
-            code = child.wait()
-    return Streamed(code, killed, noise.finish())
+    )
 
 
-def _read_lines(
-    child: subprocess.Popen[bytes],
-    on_line: Callable[[bytes], None],
-    silence_s: float,
-    limit_bytes: int,
-) -> str | None:
-    """Read until the end; return why the program must be killed, or None."""
-    if child.stdout is None:
+def wait_for(child: Child, timeout_s: float) -> int | None:
+    """Return how a program ended, or None when it has not by then."""
+    try:
+        return child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
         return None
-    descriptor = child.stdout.fileno()
-    kept = bytearray()
-    while True:
-        ready, _, _ = select.select([descriptor], [], [], silence_s)
-        if not ready:
-            return "silent"
-        chunk = os.read(descriptor, 65_536)
-        if not chunk:
-            return None
-        kept += chunk
-        *lines, kept = kept.split(b"\n")
-        for line in lines:
-            on_line(bytes(line))
-        if len(kept) > limit_bytes:
-            return "too-much"
 
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
@@ -190,13 +140,85 @@ def spawn_detached(
     return child.pid
 
 
+class Session:
+    """A program in a session of its own, its input closed and its two output pipes open.
+
+    The leader stays unreaped until `end`, so that its group's number cannot be taken by a
+    stranger between two signals.
+    """
+
+    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+        """Start it; raises OSError when the program or the directory is not usable."""
+        self._child = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        if self._child.stdout is None or self._child.stderr is None:
+            raise OSError("no pipe to the program's output")  # pragma: no cover  (asked for both)
+        self.pid = self._child.pid
+        self.stdout = self._child.stdout.fileno()
+        self.stderr = self._child.stderr.fileno()
+
+    def exit_code(self) -> int | None:
+        """Return how the leader ended, -N for signal N, or None while it runs; reaps nothing."""
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def end(self, *, grace_s: float = 0.02) -> None:
+        """Kill every group of the session, TERM first, and reap the leader.
+
+        With job control on a shell gives each job a group of its own, so the leader's group is
+        not all. What left the session is not ours to end. The pipes stay readable.
+        """
+        if self._child.returncode is not None:
+            return
+        for group in self._groups():
+            kill_group(group, signal.SIGTERM)
+        until = time.monotonic() + grace_s
+        time.sleep(_STEP_S)
+        while self.exit_code() is None and time.monotonic() < until:
+            time.sleep(_STEP_S)
+        killed: set[int] = set()
+        while groups := self._groups() - killed:  # a job may start another before it dies
+            for group in groups:
+                kill_group(group)
+            killed |= groups
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a dead file system may hold it
+            self._child.wait(_REAP_S)
+
+    def _groups(self) -> set[int]:
+        """Return the process groups of the session; where /proc is absent, the leader's alone."""
+        groups = {self.pid}
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir("/proc"):  # noqa: PTH208  (names are enough, and many)
+                with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
+                    if os.getsid(pid := int(name)) == self.pid:
+                        groups.add(os.getpgid(pid))
+        return groups
+
+    def close(self) -> None:
+        """End the group and close the pipes."""
+        self.end()
+        for pipe in (self._child.stdout, self._child.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
 def kill_group(pid: int, signum: int = signal.SIGKILL) -> None:
     """Signal the process group that `pid` leads; a group that is gone is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signum)
 
 
-class _Drain:
+class Drain:
     """Reads one pipe to its end and keeps the first bytes."""
 
     def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
@@ -217,11 +239,13 @@ class _Drain:
                 self.truncated = self.truncated or len(chunk) > room
 
     def finish(self) -> bytes:
+        """Return what was kept, once the pipe ends."""
         self._thread.join(2)  # a grandchild that left the group may hold the pipe open
         return bytes(self._kept)
 
 
-def _feed(pipe: IO[bytes] | None, data: bytes | None) -> None:
+def feed(pipe: IO[bytes] | None, data: bytes | None) -> None:
+    """Write data into a pipe and close it; a reader that has gone is fine."""
     if pipe is None:
         return
     with contextlib.suppress(OSError):

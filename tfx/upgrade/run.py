@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from tfx.core import process
+from tfx.core import streaming
 from tfx.errors import (
     AccessDenied,
     AgentUnavailable,
@@ -75,7 +75,7 @@ def run(paths: Paths, request: Request, told: Told, work: Work | None = None) ->
     env = {name: paths.env[name] for name in _PASSED if name in paths.env}
     env["SQLITE_TMPDIR"] = temporary
     try:
-        ended = process.stream(
+        ended = streaming.stream(
             work.argv,
             env=env,
             stdin=msgspec.json.encode(request),
@@ -138,7 +138,7 @@ class _Seen:
         self.failure = line.failure or self.failure
 
 
-def _lost(seen: _Seen, ended: process.Streamed) -> OperationFailed:
+def _lost(seen: _Seen, ended: streaming.Streamed) -> OperationFailed:
     if ended.killed is not None:
         code = "worker-silent" if ended.killed == "silent" else "worker-garbage"
         what = "did not answer any more" if ended.killed == "silent" else "sent too much"

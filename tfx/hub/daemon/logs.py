@@ -49,6 +49,8 @@ def _install(handler: logging.Handler) -> None:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("tfx").setLevel(logging.INFO)
+    # anybody who can connect can send bad requests: each would be a line
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 def last_lines(path: Path, count: int) -> list[str]:

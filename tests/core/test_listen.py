@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support import gone
+from tfx.core.listen import End, Heard, listen
+
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+def sh(script: str, cwd: Path, *, until: bytes = b"MARK\0", timeout_s: float = 30) -> Heard:
+    return listen(["sh", "-c", script], env=ENV, cwd=cwd, until=until, timeout_s=timeout_s)
+
+
+def test_d48_the_mark_ends_it_though_a_job_holds_the_pipe(tmp_path: Path) -> None:
+    heard = sh(r"echo complaint >&2; sleep 300 & echo $! >pid; printf 'x\nMARK\0'; wait", tmp_path)
+    assert heard.end is End.MARK
+    assert heard.stdout == b"x\nMARK\0"
+    assert heard.stderr == b"complaint\n"
+    assert heard.code is None
+    assert gone(int((tmp_path / "pid").read_text()))
+    assert not heard.outlived
+
+
+def test_d48_an_exit_ends_it_though_a_job_holds_the_pipe(tmp_path: Path) -> None:
+    heard = sh("sleep 300 & echo $! >pid; echo last; exit 9", tmp_path)
+    assert (heard.end, heard.code, heard.stdout) == (End.EXIT, 9, b"last\n")
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_signal_is_a_negative_code(tmp_path: Path) -> None:
+    assert sh("kill -SEGV $$", tmp_path).code == -signal.SIGSEGV
+
+
+def test_d48_a_flood_is_cut(tmp_path: Path) -> None:
+    heard = sh("yes", tmp_path)
+    assert heard.end is End.FLOOD
+    assert 1 << 20 < len(heard.stdout) <= (1 << 20) + 65536
+
+
+def test_d48_the_errors_keep_their_tail(tmp_path: Path) -> None:
+    heard = sh(r"head -c 1000000 /dev/zero >&2; echo end >&2; printf 'MARK\0'", tmp_path)
+    assert len(heard.stderr) == 1 << 16
+    assert heard.stderr.endswith(b"end\n")
+
+
+def test_d49_a_deaf_group_is_killed_at_the_deadline(tmp_path: Path) -> None:
+    script = "trap '' TERM INT HUP; (trap '' TERM; sleep 300) & echo $! >pid; while :; do :; done"
+    heard = sh(script, tmp_path, timeout_s=0.5)
+    assert heard.end is End.DEADLINE
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_d49_a_cancelled_probe_leaves_nothing(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    note = tmp_path / "pid"
+
+    def cancel_when_it_runs() -> None:
+        while not (note.exists() and note.read_text().endswith("\n")):
+            time.sleep(0.01)
+        cancel.set()
+
+    threading.Thread(target=cancel_when_it_runs).start()
+    heard = listen(
+        ["sh", "-c", "sleep 300 & echo $! >pid; wait"],
+        env=ENV, cwd=tmp_path, until=b"MARK", timeout_s=60, cancel=cancel,
+    )  # fmt: skip
+    assert heard.end is End.CANCELLED
+    assert gone(int(note.read_text()))
+
+
+def test_d49_a_job_in_a_group_of_its_own_is_killed_too(tmp_path: Path) -> None:
+    job = "(sh -c 'echo $$ >pid; exec sleep 300') >/dev/null 2>&1 &"
+    script = rf"set -m; {job} while [ ! -s pid ]; do :; done; printf 'MARK\0'; wait"
+    heard = listen(["bash", "-c", script], env=ENV, cwd=tmp_path, until=b"MARK\0", timeout_s=30)
+    assert heard.end is End.MARK
+    pid = int((tmp_path / "pid").read_text())
+    assert gone(pid)
+
+
+def test_d69_what_left_the_group_is_told_and_not_hunted(tmp_path: Path) -> None:
+    heard = sh(r"setsid sleep 20 & echo $! >pid; sleep 0.2; printf 'MARK\0'; wait", tmp_path)
+    assert (heard.end, heard.outlived) == (End.MARK, True)
+    pid = int((tmp_path / "pid").read_text())
+    assert not gone(pid, within_s=0)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        listen(["/no/such/shell"], env=ENV, cwd=tmp_path, until=b"x", timeout_s=1)

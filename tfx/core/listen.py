@@ -1,0 +1,157 @@
+"""Listen to a program until it has said a given mark, and never longer than it deserves.
+
+Knows nothing of what is said; it hands back bytes, and how the listening ended.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tfx.core.process import Session
+
+_POLL_S = 0.02  # how late an exit behind an open pipe, or a cancellation, is noticed
+_CHUNK = 65536
+_LAST_CHUNKS = 64  # what may still lie in a pipe when we stop
+_LET_GO_S = 0.05  # how long a killed group may take to close its pipes
+
+
+class End(StrEnum):
+    """Why the listening stopped."""
+
+    MARK = "mark"
+    EXIT = "exit"
+    FLOOD = "flood"
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a program said. `code` is its exit status if it ended by itself (-N: signal N).
+
+    `stderr` is the tail of the stream. `outlived` is true when something that left the
+    program's process group still holds its output: it is not ours to end.
+    """
+
+    end: End
+    code: int | None
+    stdout: bytes
+    stderr: bytes
+    duration_ms: int
+    outlived: bool
+
+
+def listen(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    until: bytes,
+    timeout_s: float,
+    limit_bytes: int = 1 << 20,
+    tail_bytes: int = 1 << 16,
+    cancel: threading.Event | None = None,
+) -> Heard:
+    """Run a program in its own session until `until` is in its output, then kill its group.
+
+    Stops earlier when the leader has exited and nothing is left to read, at `timeout_s`, above
+    `limit_bytes` of output, or when `cancel` is set (D-45, D-48, D-49). Raises OSError when the
+    program cannot be started.
+    """
+    started = time.monotonic()
+    session = Session(argv, env=env, cwd=cwd)
+    try:
+        ear = _Ear(session, until, limit_bytes, tail_bytes)
+        end = ear.hear(started + timeout_s, cancel)
+        took = time.monotonic() - started
+        code = session.exit_code() if end is End.EXIT else None
+        session.end()
+        outlived = not ear.falls_silent()
+    finally:
+        session.close()
+    return Heard(end, code, bytes(ear.out), bytes(ear.err), round(took * 1000), outlived)
+
+
+class _Ear:
+    """The two streams of one session, read side by side."""
+
+    def __init__(self, session: Session, until: bytes, limit: int, tail: int) -> None:
+        self.out = bytearray()
+        self.err = bytearray()
+        self._session = session
+        self._until = until
+        self._limit = limit
+        self._tail = tail
+        self._keeping = True
+        self._open = {session.stdout, session.stderr}
+        for stream in self._open:
+            os.set_blocking(stream, False)
+
+    def hear(self, deadline: float, cancel: threading.Event | None) -> End:
+        with selectors.DefaultSelector() as selector:
+            for stream in self._open:
+                selector.register(stream, selectors.EVENT_READ)
+            end = self._loop(selector, deadline, cancel)
+        self._drain(self._session.stderr)  # complaints that were written before the mark
+        return end
+
+    def _loop(
+        self, selector: selectors.BaseSelector, deadline: float, cancel: threading.Event | None
+    ) -> End:
+        while (left := deadline - time.monotonic()) > 0:
+            if cancel is not None and cancel.is_set():
+                return End.CANCELLED
+            exited = self._session.exit_code() is not None
+            ready = selector.select(0 if exited else min(_POLL_S, left))
+            if exited and not ready:
+                return End.EXIT
+            for key, _ in ready:
+                if self._read(key.fd) == b"":
+                    selector.unregister(key.fd)
+            if self._until in self.out:
+                return End.MARK
+            if len(self.out) > self._limit:
+                return End.FLOOD
+        return End.DEADLINE
+
+    def _read(self, stream: int) -> bytes | None:
+        """Take and keep one chunk: empty at the end of the stream, None when nothing lies there."""
+        try:
+            chunk = os.read(stream, _CHUNK)
+        except BlockingIOError:
+            return None
+        if not chunk:
+            self._open.discard(stream)
+        elif not self._keeping:
+            return chunk
+        elif stream == self._session.stdout:
+            self.out += chunk[: max(0, self._limit + _CHUNK - len(self.out))]
+        else:
+            self.err += chunk
+            del self.err[: -self._tail]
+        return chunk
+
+    def _drain(self, stream: int) -> None:
+        for _ in range(_LAST_CHUNKS):
+            if stream not in self._open or not self._read(stream):
+                return
+
+    def falls_silent(self) -> bool:
+        """Say whether both pipes close now that the group is dead."""
+        self._keeping = False  # the last words of what we killed are no complaint of its own
+        until = time.monotonic() + _LET_GO_S
+        while True:
+            for stream in tuple(self._open):
+                self._drain(stream)
+            if not self._open:
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_POLL_S / 10)
