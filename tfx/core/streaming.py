@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tfx.core import process
+from tfx.core.pipes import Drain, feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ def stream(
     `silence_s`, has ended it. Raises OSError when it cannot be started.
     """
     with process.start_piped(argv, env=env) as child:
-        noise = process.Drain(child.stderr, 65_536)
-        threading.Thread(target=process.feed, args=(child.stdin, stdin), daemon=True).start()
+        noise = Drain(child.stderr, 65_536)
+        threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True).start()
         try:
             killed = _read_lines(child, on_line, silence_s, limit_bytes)
             if killed is not None:
