@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tfx.core.database import Connection, errors_typed, open_target
+from tfx.core.database import Connection, closing, errors_typed, open_target
 from tfx.errors import OperationFailed
 
 _FOREIGN_KEYS_SHOWN = 20
@@ -22,11 +22,18 @@ def backup(
     pages: int = 2_048,
 ) -> None:
     """Copy a whole database by the backup API; `progress` gets pages done and in total."""
-    with errors_typed(), target.backup("main", source, "main") as copy:
-        while not copy.done:
-            copy.step(pages)
-            if progress is not None:
-                progress(copy.page_count - copy.remaining, copy.page_count)
+    with errors_typed():
+        copy = target.backup("main", source, "main")
+        try:
+            while not copy.done:
+                copy.step(pages)
+                if progress is not None:
+                    progress(copy.page_count - copy.remaining, copy.page_count)
+        except BaseException:
+            # not as a context manager: apsw's fails when the rollback of the target does
+            copy.close(True)  # noqa: FBT003  (force: apsw takes it by position)
+            raise
+        copy.finish()
 
 
 def copy_into(
@@ -41,18 +48,14 @@ def copy_into(
     back here.
     """
     target = open_target(path, vfs)
-    try:
+    with closing(target, str(path)):
         target.pragma("journal_mode", "OFF")
         target.pragma("synchronous", "OFF")
         backup(source, target, progress=progress)
-    finally:
-        target.close()
     again = open_target(path, vfs)
-    try:
+    with closing(again, str(path)):
         again.pragma("locking_mode", "EXCLUSIVE")
         again.pragma("journal_mode", "DELETE")
-    finally:
-        again.close()
 
 
 def read_bytes(connection: Connection, offset: int, amount: int) -> bytes:

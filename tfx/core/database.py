@@ -175,6 +175,19 @@ def open_target(path: Path, vfs: str | None = None) -> Connection:
     return apsw.Connection(str(path), flags=_WRITE_FLAGS, vfs=vfs)
 
 
+@contextlib.contextmanager
+def closing(connection: Connection, path: str = "") -> Iterator[None]:
+    """Close a connection at the end; what failed inside is not hidden by a close that fails too."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(apsw.Error):
+            connection.close(True)  # noqa: FBT003  (force: apsw takes it by position)
+        raise
+    with errors_typed(path):
+        connection.close()
+
+
 def uri(path: Path, query: str) -> str:
     """Return a path as SQLite's URI, whatever characters it has."""
     quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

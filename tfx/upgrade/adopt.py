@@ -76,10 +76,8 @@ def judge_source(source: Path) -> inspect.Seen:
     Raises StateConflict `not-triflux` with what differs for anything but version 1.
     """
     connection = database.open_reading(source, immutable=_lies_alone(source))
-    try:
+    with database.closing(connection):
         seen = inspect.look(connection)
-    finally:
-        connection.close()
     if seen.judgement.verdict is Verdict.OLDER and seen.judgement.version == 1:
         return seen
     version = seen.judgement.version
@@ -116,7 +114,7 @@ def _copy(source: Path, partial: Path, tools: Tools) -> str:
         files.write_new(partial, b"", files.PRIVATE_FILE)
     with database.errors_typed(str(source)):
         connection = database.open_reading(source, immutable=_lies_alone(source))
-        try:
+        with database.closing(connection):
             page = int(str(connection.pragma("page_size")))
             copies.copy_into(
                 connection,
@@ -124,8 +122,6 @@ def _copy(source: Path, partial: Path, tools: Tools) -> str:
                 lambda done, total: report.bytes(done * page, total * page),
                 tools.vfs,
             )
-        finally:
-            connection.close()
     copied = inspect.glance(partial)
     if copied is None or copied.identity.schema_hash != seen.identity.schema_hash:
         raise StateConflict(f"{source} changed while it was copied", code="changed")
@@ -145,13 +141,11 @@ def _publish(partial: Path, path: Path, tools: Tools) -> str | None:
             files.fsync_dir(path.parent)
         return None
     connection, mode = inspect.seize(path, tools.vfs)
-    try:
+    with database.closing(connection):
         _refuse_rows(inspect.count_rows(connection), path)
         made = _back_up_replaced(connection, path, mode, tools)
         tools.report.enter(Phase.PUBLISH)
         write_into(partial, connection, path, tools)
-    finally:
-        connection.close()
     return str(made.directory)
 
 
@@ -160,15 +154,13 @@ def write_into(source: Path, live: database.Connection, path: Path, tools: Tools
     live.pragma("synchronous", "EXTRA")
     with database.errors_typed(str(path)):
         copy = database.open_reading(source, immutable=True)
-        try:
+        with database.closing(copy):
             page = int(str(copy.pragma("page_size")))
             copies.backup(
                 copy,
                 live,
                 progress=lambda done, total: tools.report.bytes(done * page, total * page),
             )
-        finally:
-            copy.close()
         wrong = copies.integrity_check(live)
     if wrong or not check.same_content(live, source):
         raise StateConflict(f"{path} is not what was written to it", code="not-proven")
@@ -194,14 +186,12 @@ def _back_up_replaced(
 def _refuse_messages(path: Path, tools: Tools) -> None:
     ground.check_database(path)
     connection, _ = inspect.seize(path, tools.vfs)
-    try:
+    with database.closing(connection):
         seen = inspect.look(connection)
         if seen.judgement.verdict is Verdict.EMPTY:
             return
         inspect.refuse(seen, path)
         _refuse_rows(inspect.count_rows(connection), path)
-    finally:
-        connection.close()
 
 
 def _refuse_rows(rows: dict[str, int], path: Path) -> None:

@@ -99,10 +99,20 @@ def make(
     wanted: Wanted,
 ) -> Backup:
     """Copy, verify and publish a new backup; raises what the file system and SQLite report."""
-    store, report = tools.store, tools.report
+    store = tools.store
     with os_errors(store):
         files.make_store(store)
-        directory = _new_directory(store, wanted)
+    schema_hash = wanted.seen.identity.schema_hash
+    directory = new_directory(store, wanted.name, schema_hash, wanted.now_ms)
+    try:
+        return _filled(live, directory, tools, wanted)
+    except BaseException:
+        discard(directory)
+        raise
+
+
+def _filled(live: Connection, directory: Path, tools: Tools, wanted: Wanted) -> Backup:
+    report = tools.report
     pending = _pending(live, wanted, directory.name)
     partial = directory / f".{pending.file}.partial"
     with os_errors(directory):
@@ -151,13 +161,21 @@ def clean(store: Path) -> list[Path]:
             continue
         if (directory / found.file).exists():
             continue
-        with contextlib.suppress(OSError):
-            for each in directory.iterdir():
-                if each.name == manifest.NAME or each.name.startswith("."):
-                    each.unlink()
-            directory.rmdir()
-            removed.append(directory)
+        discard(directory)
+        removed.append(directory)
     return removed
+
+
+def discard(directory: Path) -> None:
+    """Delete a directory whose backup was never published; a published one stays."""
+    found = manifest.read(directory)
+    if found is not None and (directory / found.file).exists():
+        return
+    with contextlib.suppress(OSError):
+        for each in directory.iterdir():
+            if each.name == manifest.NAME or each.name.startswith("."):
+                each.unlink()
+        directory.rmdir()
 
 
 def thin(store: Path, keep: int, source: Path) -> list[Path]:
@@ -255,16 +273,18 @@ def _prove(checked: Checked, wanted: Manifest) -> None:
         )
 
 
-def _new_directory(store: Path, wanted: Wanted) -> Path:
-    moment = datetime.fromtimestamp(wanted.now_ms / 1000, tz=UTC)
-    stem = f"{wanted.name}-{moment:%Y%m%dT%H%M%SZ}-{wanted.seen.identity.schema_hash[:8]}"
+def new_directory(store: Path, name: str, schema_hash: str, now_ms: int) -> Path:
+    """Make a directory that was not there: `<name>-<utc>-<hash8>`, private (U-4, U-74)."""
+    moment = datetime.fromtimestamp(now_ms / 1000, tz=UTC)
+    stem = f"{name}-{moment:%Y%m%dT%H%M%SZ}-{schema_hash[:8]}"
     for number in range(1, _NAMES):
         directory = store / (stem if number == 1 else f"{stem}-{number}")
-        try:
-            directory.mkdir(mode=files.PRIVATE_DIR)
-        except FileExistsError:
-            continue
-        directory.chmod(files.PRIVATE_DIR)
+        with os_errors(store):
+            try:
+                directory.mkdir(mode=files.PRIVATE_DIR)
+            except FileExistsError:
+                continue
+            directory.chmod(files.PRIVATE_DIR)
         return directory
     raise OperationFailed(f"{store} holds {_NAMES} backups of this second", code="backup-names")
 

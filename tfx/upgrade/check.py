@@ -70,14 +70,12 @@ def examine(path: Path, expected: str | None, tell: Tell | None = None) -> Check
         )
     with database.errors_typed(str(path)):
         connection = database.open_reading(path, immutable=True)
-        try:
+        with database.closing(connection):
             connection.pragma("cache_size", -inspect.CACHE_KIB)
             seen = inspect.look(connection)
             wrong = damage(copies.integrity_check(connection), seen)
             wrong = wrong or ([] if _is_first(seen) else copies.foreign_key_check(connection))
             rows = {} if wrong else inspect.count_rows(connection)
-        finally:
-            connection.close()
     if wrong:
         raise OperationFailed(
             f"{path} is damaged: {wrong[0]}",

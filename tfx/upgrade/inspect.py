@@ -43,10 +43,8 @@ def glance(path: Path) -> Seen | None:
         return None
     with database.errors_typed(str(path)):
         connection = database.open_reading(path, immutable=True)
-        try:
+        with database.closing(connection):
             return look(connection)
-        finally:
-            connection.close()
 
 
 def look(connection: Connection) -> Seen:

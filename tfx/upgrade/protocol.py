@@ -53,15 +53,13 @@ def upgrade(path: Path, tools: Tools, label: Label | None = None) -> Receipt:
         if seen.judgement.verdict is Verdict.CURRENT and not _unfinished(path, tools):
             return _current(path, seen, report)
     connection, mode = _seized(path, tools)
-    try:
+    with database.closing(connection):
         report.enter(Phase.IDENTITY)
         seen = inspect.look(connection)
         inspect.refuse(seen, path)
         if seen.judgement.verdict is Verdict.CURRENT:
             return _finish(connection, path, seen, mode, tools)
         return _upgrade(_Held(connection, path, seen, mode), tools, label)
-    finally:
-        connection.close()
 
 
 def preflight(connection: Connection, seen: Seen) -> tuple[LeftOutRow, ...]:

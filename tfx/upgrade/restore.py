@@ -33,7 +33,7 @@ def restore(directory: Path, path: Path, tools: Tools) -> Receipt:
     report.enter(Phase.LIVENESS)
     connection, mode = inspect.seize(path, tools.vfs)
     inode = migrate.identity_on_disk(path)
-    try:
+    with database.closing(connection):
         report.enter(Phase.IDENTITY)
         seen = inspect.look(connection)
         size = inspect.size_of(connection)
@@ -56,8 +56,6 @@ def restore(directory: Path, path: Path, tools: Tools) -> Receipt:
                 connection.pragma("journal_mode", "WAL")
         rows = inspect.count_rows(connection)
         final = inspect.size_of(connection)
-    finally:
-        connection.close()
     if made is not None:
         made = backup.advance(made, Stage.DONE, Phase.CONFIRM)
     return Receipt(

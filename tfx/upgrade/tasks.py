@@ -78,7 +78,7 @@ def _back_up(path: Path, request: Request, tools: Tools) -> Receipt:
     report = tools.report
     report.enter(Phase.LIVENESS)
     connection, mode = inspect.seize(path, tools.vfs)
-    try:
+    with database.closing(connection):
         report.enter(Phase.IDENTITY)
         seen = inspect.look(connection)
         size = inspect.size_of(connection)
@@ -89,8 +89,6 @@ def _back_up(path: Path, request: Request, tools: Tools) -> Receipt:
         if mode == "wal":
             with database.errors_typed(str(path)):
                 connection.pragma("journal_mode", "WAL")
-    finally:
-        connection.close()
     made = backup.advance(made, Stage.DONE, Phase.CONFIRM)
     return Receipt(
         state=State.BACKED_UP,
@@ -152,7 +150,7 @@ def _check(path: Path, tools: Tools) -> Receipt:
     report = tools.report
     report.enter(Phase.INSPECT)
     connection = database.open_reading(path, immutable=_lies_alone(path))
-    try:
+    with database.closing(connection):
         report.enter(Phase.IDENTITY)
         seen = inspect.look(connection)
         inspect.refuse(seen, path)
@@ -160,8 +158,6 @@ def _check(path: Path, tools: Tools) -> Receipt:
         report.enter(Phase.PREFLIGHT)
         left_out = protocol.preflight(connection, seen)
         rows = inspect.count_rows(connection)
-    finally:
-        connection.close()
     verdict = seen.judgement.verdict
     report.enter(Phase.SPACE)
     pending = None if verdict is Verdict.CURRENT else verdict.value
@@ -207,15 +203,13 @@ def _verify(request: Request, report: Reporter) -> Receipt:
 def _copy_read_only(source: Path, copy: Path, tools: Tools) -> None:
     with database.errors_typed(str(source)):
         connection = database.open_reading(source, immutable=_lies_alone(source))
-        try:
+        with database.closing(connection):
             page = int(str(connection.pragma("page_size")))
             copies.copy_into(
                 connection,
                 copy,
                 lambda done, total: tools.report.bytes(done * page, total * page),
             )
-        finally:
-            connection.close()
 
 
 def _lies_alone(path: Path) -> bool:

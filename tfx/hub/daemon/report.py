@@ -14,11 +14,9 @@ from tfx.errors import AgentUnavailable, JsonValue
 from tfx.hub.daemon import launch
 from tfx.hub.daemon.probe import Probe, State, probe
 from tfx.hub.daemon.stop import Step, stop
-from tfx.hub.places import HubFiles
+from tfx.hub.places import TRIFLUX_DATABASE, HubFiles
 from tfx.hub.state import RunWishes
 from tfx.result import Problem, Result, Status
-
-_TRIFLUX = (".claude", "cache", "tfx-hub", "state.db")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def start(paths: Paths, wishes: RunWishes) -> Result[HubData]:
         )
     elif not started.by_us:
         notes.append("the hub was already running")
-    if fresh and (triflux := paths.home.joinpath(*_TRIFLUX)).is_file():
+    if fresh and (triflux := paths.home / TRIFLUX_DATABASE).is_file():
         notes.append(
             f"a triflux database lies at {triflux}; to take it over: tfx upgrade --adopt auto"
         )
