@@ -27,10 +27,10 @@ from tfx.config.settings import Settings
 from tfx.core.files import is_file, read_plain
 from tfx.core.paths import Paths
 from tfx.errors import TfxError
+from tfx.hub.places import TRIFLUX_DATABASE
 from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
 
 PLACEHOLDER = b"@TFX@"
-TRIFLUX_DATABASE = Path(".claude", "cache", "tfx-hub", "state.db")
 DEFAULT_PORT = 27888
 BUS_VARIABLE = "TFX_HUB_TOKEN"
 
@@ -238,5 +238,4 @@ def other_hub_note(paths: Paths) -> tuple[str, ...]:
     if not is_file(database):
         return ()
     place = paths.display(database)
-    note = f"a triflux hub database lies at {place}; this version of tfx cannot adopt it yet"
-    return (note,)
+    return (f"a triflux hub database lies at {place}; tfx upgrade --adopt auto takes it over",)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tfx.core import database
+from tfx.core import copies, database
 from tfx.errors import AccessDenied, NotFound, OperationFailed, StateConflict, TfxError
 
 
@@ -68,10 +68,10 @@ def test_a_backup_reports_its_progress_and_is_whole(tmp_path: Path) -> None:
     source = made(tmp_path / "a.db", 500)
     target = database.open_writer(tmp_path / "b.db", create=True)
     steps: list[tuple[int, int]] = []
-    database.backup(source, target, progress=lambda d, t: steps.append((d, t)), pages=10)
+    copies.backup(source, target, progress=lambda d, t: steps.append((d, t)), pages=10)
     assert len(steps) > 5
     assert steps[-1][0] == steps[-1][1]
-    assert database.quick_check(target) == []
+    assert copies.quick_check(target) == []
     assert target.execute("SELECT count(*) FROM t").fetchall() == [(500,)]
     source.close()
     target.close()
@@ -84,7 +84,7 @@ def test_damage_is_found_and_typed(tmp_path: Path) -> None:
     data[8_192:40_960] = b"\xaa" * (40_960 - 8_192)
     path.write_bytes(data)
     inspector = database.open_inspector(path)
-    assert database.quick_check(inspector) != []
+    assert copies.quick_check(inspector) != []
     inspector.close()
 
 

@@ -34,6 +34,7 @@ ELSEWHERE = {
     "rebuild_check": "tfx hub rebuild --check",
     "dead_letters": "tfx hub dead list",
     "shutdown": "tfx hub stop",
+    "snapshot": "tfx backup create",
     "unread": "hooks",
 }
 

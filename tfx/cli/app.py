@@ -40,18 +40,22 @@ def root(
 
 
 def _add_commands() -> None:
-    from tfx.cli import config, jobs
+    from tfx.cli import backup, config, jobs
     from tfx.cli.hub.commands import app as hub
     from tfx.cli.inventory import list_skills, version
     from tfx.cli.route import EPILOG as ROUTE_EPILOG
     from tfx.cli.route import route
     from tfx.cli.setup import EPILOG, setup
     from tfx.cli.update import update
+    from tfx.cli.upgrade import EPILOG as UPGRADE_EPILOG
+    from tfx.cli.upgrade import upgrade
 
     app.command("setup", cls=Command, epilog=EPILOG)(setup)
     app.command("list", cls=Command)(list_skills)
     app.command("version", cls=Command)(version)
     app.command("update", cls=Command)(update)
+    app.command("upgrade", cls=Command, epilog=UPGRADE_EPILOG)(upgrade)
+    app.add_typer(backup.app)
     app.add_typer(hub, name="hub")
     app.command("route", cls=Command, epilog=ROUTE_EPILOG)(route)
     app.add_typer(jobs.app)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tfx.route.overview import JobsList, Logs, Pruned
     from tfx.route.result import Outcome
 
-app = new_app("jobs", "Runs of `tfx route`: list them, wait for them, read or cancel them.")
+app = new_app("jobs", "List, read, wait for or cancel runs of `tfx route`.")
 
 _LOG_CAP_BYTES = 16 * 1024 * 1024
 _SIGN_OF = {"success": "ok", "running": "changed", "cancelled": "info", "lost": "warn"}

@@ -81,6 +81,17 @@ class Screen:
         """Say what is being done now; shown on stderr once the command runs over a second."""
         self._phase = phase
 
+    @property
+    def draws(self) -> bool:
+        """True when progress may be drawn: a terminal on stderr, neither quiet nor plain."""
+        return self._err.isatty() and not self.plain and not self.wishes.quiet
+
+    def quiet_ticker(self) -> None:
+        """Leave progress to somebody who draws it."""
+        self._stop.set()
+        with self._lock:
+            self._erase()
+
     def _tick(self) -> None:
         shown = ""
         while not self._stop.wait(0.2):

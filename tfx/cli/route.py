@@ -57,7 +57,7 @@ def route(
         ),
     ] = False,
 ) -> None:
-    """Run a role's prompt through the installed agent CLI that suits it.
+    """Run a role's prompt through an agent CLI that suits it.
 
     The prompt arrives byte for byte on the CLI's standard input. `tfx route roles` lists the
     roles with their CLI, effort and time-out.

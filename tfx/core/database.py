@@ -151,6 +151,73 @@ def open_scratch() -> Connection:
     return connection
 
 
+def open_alone(path: Path, *, vfs: str | None = None) -> Connection:
+    """Open an existing file so that nobody else can use it: exclusive locks, no waiting (U-46).
+
+    Hot journals and a WAL of a crashed writer are recovered at the first read. URIs are allowed
+    in ATTACH. Raises what `error_of` returns.
+    """
+    _refuse_old_sqlite()
+    with errors_typed(str(path)):
+        connection = apsw.Connection(str(path), flags=_WRITE_FLAGS | apsw.SQLITE_OPEN_URI, vfs=vfs)
+        connection.set_busy_timeout(0)
+        connection.pragma("locking_mode", "EXCLUSIVE")
+        connection.pragma("trusted_schema", value=False)
+    return connection
+
+
+def open_reading(path: Path, *, immutable: bool) -> Connection:
+    """Open a file read-only: `immutable` ignores its neighbours, else its WAL is read (U-84)."""
+    _refuse_old_sqlite()
+    wanted = "immutable=1" if immutable else "mode=ro"
+    with errors_typed(str(path)):
+        connection = apsw.Connection(uri(path, wanted), flags=_READ_ONLY_FLAGS)
+        connection.set_busy_timeout(0)
+        connection.pragma("trusted_schema", value=False)
+    return connection
+
+
+def open_target(path: Path, vfs: str | None = None) -> Connection:
+    """Open an existing file to be filled, without WAL or anything else set."""
+    return apsw.Connection(str(path), flags=_WRITE_FLAGS, vfs=vfs)
+
+
+@contextlib.contextmanager
+def closing(connection: Connection, path: str = "") -> Iterator[None]:
+    """Close a connection at the end; what failed inside is not hidden by a close that fails too."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(apsw.Error):
+            connection.close(True)  # noqa: FBT003  (force: apsw takes it by position)
+        raise
+    with errors_typed(path):
+        connection.close()
+
+
+def uri(path: Path, query: str) -> str:
+    """Return a path as SQLite's URI, whatever characters it has."""
+    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{quoted}?{query}"
+
+
+def add_function(
+    connection: Connection, name: str, function: Callable[..., Value], arguments: int
+) -> None:
+    """Make a pure function callable from SQL on this connection."""
+    connection.create_scalar_function(name, function, arguments, deterministic=True)
+
+
+def on_progress(connection: Connection, call: Callable[[], None], steps: int = 200_000) -> None:
+    """Call back after so many steps of SQLite's machine; an exception ends the statement."""
+
+    def handler() -> bool:
+        call()
+        return False
+
+    connection.set_progress_handler(handler, steps)
+
+
 class Transaction:
     """`with Transaction(connection):` is BEGIN IMMEDIATE … COMMIT, or ROLLBACK on any exception.
 
@@ -186,6 +253,15 @@ class Transaction:
             self._connection.execute("ROLLBACK")
 
 
+class ExclusiveTransaction(Transaction):
+    """The same with BEGIN EXCLUSIVE: on a connection of `open_alone` nobody else reads either."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN EXCLUSIVE")
+
+
 class Snapshot:
     """`with Snapshot(connection):` makes several reads see one state; ends it without a write."""
 
@@ -218,28 +294,6 @@ def checkpoint(connection: Connection, *, truncate: bool) -> tuple[int, int]:
         return connection.wal_checkpoint(mode=mode)
     except apsw.BusyError:
         return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-
-
-def backup(
-    source: Connection,
-    target: Connection,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-    pages: int = 2_048,
-) -> None:
-    """Copy a whole database by the backup API; `progress` gets pages done and in total."""
-    with errors_typed(), target.backup("main", source, "main") as copy:
-        while not copy.done:
-            copy.step(pages)
-            if progress is not None:
-                progress(copy.page_count - copy.remaining, copy.page_count)
-
-
-def quick_check(connection: Connection) -> list[str]:
-    """Return what `quick_check` finds wrong; empty means sound."""
-    with errors_typed():
-        found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
-    return [] if found == ["ok"] else found
 
 
 def _prepare(connection: Connection) -> None:

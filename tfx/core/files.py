@@ -66,6 +66,24 @@ def make_private_dir(path: Path) -> None:
         path.chmod(PRIVATE_DIR)
 
 
+def make_store(path: Path) -> None:
+    """Create a directory for private things, and its missing parents.
+
+    An existing one keeps its mode: what is put into it protects itself (K-41).
+    """
+    if not path.is_dir():
+        make_private_dir(path)
+
+
+def fsync_file(path: Path) -> None:
+    """Make what was written to a file durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def fsync_dir(path: Path) -> None:
     """Make a rename in this directory durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

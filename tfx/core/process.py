@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from socket import gethostname
-from typing import IO
+from typing import IO, TypeAlias
 
 from tfx.core.pipes import Drain, feed
 
@@ -84,6 +84,30 @@ def run(
         out, err = (drain.finish() for drain in streams)
         feeder.join(1)
     return Completed(tuple(argv), code, out, err, any(drain.truncated for drain in streams))
+
+
+Child: TypeAlias = subprocess.Popen[bytes]
+
+
+def start_piped(argv: Sequence[str], *, env: Mapping[str, str]) -> Child:
+    """Start a program in a group of its own with pipes on all three; raises OSError."""
+    return subprocess.Popen(
+        list(argv),
+        env=dict(env),
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    )
+
+
+def wait_for(child: Child, timeout_s: float) -> int | None:
+    """Return how a program ended, or None when it has not by then."""
+    try:
+        return child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:

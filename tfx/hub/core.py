@@ -107,7 +107,7 @@ class HubCore:
             self.humans: ("request_human_input", "human_requests"),
             self.views: ("status", "trace", "read_message"),
             self.events: ("events",),
-            self.upkeep: ("rebuild", "rebuild_check", "prune"),
+            self.upkeep: ("rebuild", "rebuild_check", "snapshot", "prune"),
         }
         return MappingProxyType(
             {

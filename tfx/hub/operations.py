@@ -211,6 +211,14 @@ _ROWS: Final = (
         mutates=False,
     ),
     _row(
+        "snapshot",
+        admin.SnapshotRequest,
+        admin.SnapshotResult,
+        "Copy the database as it is now into an empty file; `tfx backup create` asks for it.",
+        privilege=_OPERATOR,
+        mutates=False,
+    ),
+    _row(
         "prune",
         admin.PruneRequest,
         admin.PruneResult,

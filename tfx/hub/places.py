@@ -12,6 +12,9 @@ from pathlib import Path
 from tfx.core.files import digest
 from tfx.core.paths import Paths
 
+TRIFLUX_DATABASE = Path(".claude/cache/tfx-hub/state.db")
+"""Where triflux keeps the database of its hub, below the home directory (K-34)."""
+
 
 @dataclass(frozen=True, slots=True)
 class HubFiles:

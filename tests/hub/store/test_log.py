@@ -325,7 +325,7 @@ def test_ev_p3_no_row_names_a_seq_that_the_log_does_not_have(play: Play) -> None
         await bed.poll("bob", auto_ack=True)
         highest = last(bed)
         for table in registry.PROJECTIONS:
-            for (seq,) in bed.rows(f"SELECT last_seq FROM {table}"):  # noqa: S608
+            for (seq,) in bed.rows(f"SELECT last_seq FROM {table}"):
                 assert isinstance(seq, int)
                 assert 0 < seq <= highest
 

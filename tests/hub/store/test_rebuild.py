@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.hub.conftest import Play
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed, FakeClock, open_core
-from tfx.core import database
+from tfx.core import copies, database
 from tfx.errors import TfxError
 from tfx.hub.models import AgentId, DefaultAction, HumanKind, Limits, Retention
 from tfx.hub.schema import registry
@@ -225,7 +225,7 @@ def refolds_to_itself(path: Path) -> None:
     connection = database.open_writer(path)
     scratch = rebuild.new_scratch()
     try:
-        assert database.quick_check(connection) == []
+        assert copies.quick_check(connection) == []
         rows = connection.execute("SELECT seq, stream, at_ms, kind, actor, body FROM log")
         with database.Transaction(scratch):
             assert rebuild.fold_rows(scratch, iter(rows.fetchall())) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed, with_bed
 from tests.hub.store.test_rebuild import refolds_to_itself
-from tfx.core import database
+from tfx.core import copies, database
 from tfx.errors import StateConflict
 from tfx.hub.models import AgentId, Cursor, DefaultAction, HumanKind, Retention
 from tfx.hub.store import writer
@@ -187,7 +187,7 @@ def test_h_75_totals_are_exact_after_a_crash(tmp_path: Path) -> None:
         # What a killed hub leaves behind: the file without the last flush.
         source = database.open_reader(path)
         target = database.open_writer(copy, create=True)
-        database.backup(source, target)
+        copies.backup(source, target)
         source.close()
         target.close()
 

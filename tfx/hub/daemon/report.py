@@ -15,11 +15,9 @@ from tfx.errors import AgentUnavailable, JsonValue
 from tfx.hub.daemon import launch
 from tfx.hub.daemon.probe import Probe, State, probe
 from tfx.hub.daemon.stop import Step, stop
-from tfx.hub.places import HubFiles
+from tfx.hub.places import TRIFLUX_DATABASE, HubFiles
 from tfx.hub.state import RunWishes
 from tfx.result import Problem, Result, Status
-
-_TRIFLUX = (".claude", "cache", "tfx-hub", "state.db")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def start(paths: Paths, wishes: RunWishes) -> Result[HubData]:
         )
     elif not started.by_us:
         notes.append("the hub was already running")
-    if fresh and is_file(triflux := paths.home.joinpath(*_TRIFLUX)):
+    if fresh and is_file(triflux := paths.home / TRIFLUX_DATABASE):
         notes.append(
             f"a triflux database lies at {triflux}; to take it over: tfx upgrade --adopt auto"
         )

@@ -107,16 +107,21 @@ def identify(connection: Connection) -> Identity:
     objects = _objects(connection)
     encoding = str(connection.pragma("encoding"))
     application_id = _number(connection.pragma("application_id"))
-    listed = [[each.type, each.name, each.table, list(each.tokens)] for each in objects]
-    text = json.dumps([TAG, encoding, application_id, listed], separators=(",", ":"))
     return Identity(
-        schema_hash=hashlib.sha256(text.encode()).hexdigest(),
+        schema_hash=hash_of(objects, encoding, application_id),
         objects=objects,
         encoding=encoding,
         application_id=application_id,
         user_version=_number(connection.pragma("user_version")),
         stamp=_stamp(connection, objects),
     )
+
+
+def hash_of(objects: tuple[SchemaObject, ...], encoding: str, application_id: int) -> str:
+    """Return the schema hash of objects that stand in the order of their type and name (U-27)."""
+    listed = [[each.type, each.name, each.table, list(each.tokens)] for each in objects]
+    text = json.dumps([TAG, encoding, application_id, listed], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def differences(found: Identity, wanted: Identity) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Knows no way from one version to the next; upgrade does.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files
 from types import MappingProxyType
@@ -14,7 +14,8 @@ from typing import Final
 
 from tfx.core import database
 from tfx.errors import StateConflict
-from tfx.hub.schema.identity import Identity, Stamp, differences, identify
+from tfx.hub.schema.identity import Identity, Stamp, differences, hash_of, identify
+from tfx.hub.schema.triflux import is_known_extra
 
 CURRENT: Final = 2
 FOLD: Final = 1
@@ -47,11 +48,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict, the version where it is known, and what differs where it is not."""
+    """The verdict, the version where it is known, and what differs where it is not.
+
+    `extras` are tables of triflux that stand beside version 1 and are not taken over (U-41).
+    """
 
     verdict: Verdict
     version: int | None
     differences: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
 
 
 def schema_text(version: int) -> str:
@@ -81,15 +86,30 @@ def fill(connection: database.Connection, version: int = CURRENT) -> None:
 
 def statements_of(tables: Collection[str]) -> tuple[str, ...]:
     """Return the statements of the current schema that make these tables, tables first."""
+    return tuple(each.sql for each in objects_of(CURRENT) if each.table in tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One object of a version as its text makes it: kind, the table it belongs to, statement."""
+
+    type: str
+    table: str
+    sql: str
+
+
+def objects_of(version: int) -> tuple[Definition, ...]:
+    """Return the objects of a version in the order of its text."""
     connection = database.open_memory()
     try:
-        database.script(connection, schema_text(CURRENT))
+        database.script(connection, schema_text(version))
         rows = connection.execute(
-            "SELECT sql, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+            "SELECT type, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL "
+            "AND name <> 'sqlite_sequence' ORDER BY rowid"
         ).fetchall()
     finally:
         connection.close()
-    return tuple(str(sql) for sql, table in rows if table in tables)
+    return tuple(Definition(str(kind), str(table), str(sql)) for kind, table, sql in rows)
 
 
 def reference(version: int) -> Identity:
@@ -122,7 +142,20 @@ def _judge_unstamped(identity: Identity) -> Judgement:
         return Judgement(Verdict.OLDER, known)
     if known is not None:
         return Judgement(Verdict.TAMPERED, known, ("the stamp does not hold exactly one row",))
-    return Judgement(Verdict.UNKNOWN, None, differences(identity, reference(CURRENT)))
+    names = {each.name for each in identity.objects}
+    if names.isdisjoint({"message_inbox", "dead_letters"}):
+        return Judgement(Verdict.UNKNOWN, None, differences(identity, reference(CURRENT)))
+    return _judge_triflux(identity)
+
+
+def _judge_triflux(identity: Identity) -> Judgement:
+    extras = tuple(each for each in identity.objects if is_known_extra(each))
+    base = tuple(each for each in identity.objects if each not in extras)
+    if hash_of(base, identity.encoding, identity.application_id) != HASHES[1]:
+        without = replace(identity, objects=base)
+        return Judgement(Verdict.UNKNOWN, None, differences(without, reference(1)))
+    tables = tuple(each.name for each in extras if each.type == "table")
+    return Judgement(Verdict.OLDER, 1, extras=tables)
 
 
 def _judge_stamped(identity: Identity, stamp: Stamp) -> Judgement:

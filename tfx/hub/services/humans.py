@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from tfx.errors import NotFound, StateConflict
 from tfx.hub.models import (
     ChannelPreference,
@@ -21,7 +19,7 @@ from tfx.hub.models import (
     TraceId,
     agent_id,
 )
-from tfx.hub.services.shapes import json_object
+from tfx.hub.services.shapes import json_object, shown
 from tfx.hub.store import humans
 from tfx.hub.store.events import HumanOpened
 from tfx.hub.store.ids import new_id
@@ -127,7 +125,7 @@ def _view(row: HumanRow) -> HumanView:
         requester_agent=row.requester,
         kind=HumanKind(row.kind),
         prompt=row.prompt,
-        requested_schema=msgspec.Raw(row.schema),
+        requested_schema=shown(row.schema),
         state=HumanState(row.state),
         opened_at_ms=row.opened_at_ms,
         deadline_ms=row.deadline_ms,

@@ -58,7 +58,7 @@ def message_of(found: Candidate, attempt: int) -> Message:
         to=found.recipient,
         topic=Topic(found.topic),
         priority=found.priority,
-        payload=msgspec.Raw(found.payload),
+        payload=shown(found.payload),
         correlation_id=correlation_of(found.id, found.type, found.correlation_id),
         trace_id=TraceId(found.trace_id or found.id),
         created_at_ms=found.posted_at_ms,
@@ -66,6 +66,19 @@ def message_of(found: Candidate, attempt: int) -> Message:
         attempt=attempt,
         payload_bytes=len(found.payload),
     )
+
+
+def shown(payload: bytes) -> msgspec.Raw:
+    """Return a stored payload as JSON: what an imported row held may be none (K-36).
+
+    Bytes that are no JSON text are shown as `{"base64": …}`; the log keeps them as they are.
+    """
+    try:
+        payload.decode("utf-8")
+        msgspec.json.decode(payload, type=msgspec.Raw)
+    except (UnicodeDecodeError, msgspec.DecodeError):
+        return msgspec.Raw(msgspec.json.encode({"base64": payload}))
+    return msgspec.Raw(payload)
 
 
 def correlation_of(message_id: str, kind: str, stored: str | None) -> CorrelationId | None:

@@ -9,9 +9,11 @@ import asyncio
 import logging
 import secrets
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from tfx.errors import InvalidRequest
 from tfx.hub.models import HUB, DeadReason, DefaultAction, HumanState, StreamNo
 from tfx.hub.schema import registry
 from tfx.hub.store import humans, messages, rebuild, retention, runs, views
@@ -25,6 +27,8 @@ from tfx.hub.wire.admin import (
     RebuildCheckResult,
     RebuildRequest,
     RebuildResult,
+    SnapshotRequest,
+    SnapshotResult,
 )
 
 if TYPE_CHECKING:
@@ -146,6 +150,15 @@ class Upkeep:
             rows=done.rows,
             seconds=round(monotonic() - began, 3),
         )
+
+    async def snapshot(self, caller: Caller, request: SnapshotRequest) -> SnapshotResult:
+        """Copy the database into an empty file; writes go on meanwhile (U-76)."""
+        del caller
+        path = Path(request.path)
+        if not path.is_absolute():
+            raise InvalidRequest("path must be absolute", details={"field": "path"})
+        copied, seq = await self._store.snapshot(path)
+        return SnapshotResult(bytes=copied, seq=seq)
 
     async def rebuild_check(
         self, caller: Caller, request: RebuildCheckRequest

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tfx.hub.store.body import Body
+from tfx.hub.store.imported import Imported
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,10 +43,7 @@ class Kind(StrEnum):
     HUMAN_REQUEST_ANSWERED = "human_request_answered"
     HUMAN_REQUEST_EXPIRED = "human_request_expired"
     HUMAN_REQUEST_WITHDRAWN = "human_request_withdrawn"
-
-
-class Body(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Base of what an event carries beside its common columns."""
+    IMPORTED = "imported"
 
 
 class HubStarted(Body, frozen=True):
@@ -94,7 +94,7 @@ class AgentRetired(Body, frozen=True):
     id: str
     reason: str
     dead_lettered: int = 0
-    together: list[str] = []
+    together: list[str] = msgspec.field(default_factory=list)
     """On the event with the key: who was retired with that command, and what became of the mail."""
 
 
@@ -219,6 +219,7 @@ BODIES: Final[Mapping[Kind, type[Body]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_ANSWERED: HumanClosed,
         Kind.HUMAN_REQUEST_EXPIRED: HumanClosed,
         Kind.HUMAN_REQUEST_WITHDRAWN: HumanClosed,
+        Kind.IMPORTED: Imported,
     }
 )
 

@@ -5,10 +5,10 @@ Knows no connection, clock, process or random value; `projections` knows the SQL
 
 from __future__ import annotations
 
-from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from tfx.hub.store.changes import Cell, Change, Changes
 from tfx.hub.store.events import (
     Acked,
     AgentRetired,
@@ -28,41 +28,10 @@ from tfx.hub.store.events import (
     Session,
     encode_texts,
 )
+from tfx.hub.store.fold_imported import fold_imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-Cell: TypeAlias = int | str | bytes | None
-
-
-class Change(StrEnum):
-    """The changes a projection knows; each is one statement."""
-
-    RUN_OPEN = "run_open"
-    RUN_STOP = "run_stop"
-    RUN_JUMP = "run_jump"
-    SHIFT_DELIVERIES = "shift_deliveries"
-    SHIFT_HUMANS = "shift_humans"
-    AGENT_PUT = "agent_put"
-    AGENT_END = "agent_end"
-    AGENT_RETIRE = "agent_retire"
-    TOPICS_CLEAR = "topics_clear"
-    TOPIC_ADD = "topic_add"
-    MESSAGE_ADD = "message_add"
-    MESSAGE_SETTLE = "message_settle"
-    MESSAGE_GIVE_UP = "message_give_up"
-    DELIVERY_ADD = "delivery_add"
-    DELIVERY_ADD_DEAD = "delivery_add_dead"
-    DELIVERY_REDIRECT = "delivery_redirect"
-    DELIVERY_CLAIM = "delivery_claim"
-    DELIVERY_RETURN = "delivery_return"
-    DELIVERY_CLOSE = "delivery_close"
-    DELIVERY_REPLAY = "delivery_replay"
-    HUMAN_OPEN = "human_open"
-    HUMAN_CLOSE = "human_close"
-
-
-Changes: TypeAlias = list[tuple[Change, tuple[Cell, ...]]]
 
 
 def fold(event: Event) -> Changes | None:
@@ -279,5 +248,6 @@ _FOLDERS: Final[Mapping[str, Callable[[Event], Changes]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_ANSWERED.value: _human_closed,
         Kind.HUMAN_REQUEST_EXPIRED.value: _human_closed,
         Kind.HUMAN_REQUEST_WITHDRAWN.value: _human_closed,
+        Kind.IMPORTED.value: fold_imported,
     }
 )

@@ -171,6 +171,7 @@ def digest_of(kind: str, prompt: str, schema: bytes) -> bytes:
 
 def _row(row: Row) -> HumanRow:
     body = canonical_json.parse(str(row[14]).encode())
-    prompt = body.get("prompt", "") if isinstance(body, dict) else ""
+    asked = body.get("human", body) if isinstance(body, dict) else {}
+    prompt = asked.get("prompt", "") if isinstance(asked, dict) else ""
     schema = row[15] if isinstance(row[15], bytes) else b"{}"
     return HumanRow(*row[:14], prompt=str(prompt), schema=schema)  # type: ignore[arg-type, misc]

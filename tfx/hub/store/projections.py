@@ -8,13 +8,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tfx.hub.store.fold import Change
+from tfx.hub.store.changes import Change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tfx.core.database import Connection
-    from tfx.hub.store.fold import Changes
+    from tfx.hub.store.changes import Changes
 
 SQL: Final[Mapping[Change, str]] = MappingProxyType(
     {
@@ -102,6 +102,20 @@ SQL: Final[Mapping[Change, str]] = MappingProxyType(
         Change.HUMAN_CLOSE: (
             "UPDATE human_requests SET state = ?, closed_at_ms = ?, closed_seq = ?, "
             "answered_by = ?, response = ?, last_seq = ? WHERE stream = ?"
+        ),
+        Change.AGENT_IMPORT: (
+            "INSERT INTO agents (stream, id, client, capabilities, metadata, ttl_ms, "
+            "registered_at_ms, ended_at_ms, last_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        ),
+        Change.MESSAGE_IMPORT: (
+            "INSERT INTO messages (stream, id, type, sender, recipient, topic, priority, "
+            "posted_at_ms, expires_at_ms, correlation_id, trace_id, answer, settled, last_seq) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        ),
+        Change.DELIVERY_IMPORT: (
+            "INSERT INTO deliveries (message, receiver, state, priority, attempts, expires_at_ms, "
+            "due_at_ms, closed_at_ms, closed_seq, reason, last_error, last_seq) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         ),
     }
 )

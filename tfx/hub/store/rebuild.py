@@ -16,7 +16,7 @@ from tfx.hub.store.projections import apply
 from tfx.hub.store.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tfx.core.database import Connection, Row
     from tfx.hub.store.reader import Reader
@@ -117,16 +117,23 @@ def refold(tx: Tx) -> Folded:
 
     Readers see the old rows or the new ones (EV-P6); the tables come from the current DDL (EV-P4).
     """
-    connection = tx.connection
+    done = refold_all(tx.connection)
+    tx.effects.append(Tally.load(tx.connection))
+    return done
+
+
+def refold_all(connection: Connection, told: Callable[[int], None] | None = None) -> Folded:
+    """Do what `refold` does on a connection inside its transaction; `told` gets events done."""
     recreate(connection)
     events = skipped = seq = 0
-    while rows := tx.all(_PAGE_SQL, (seq, PAGE)):
+    while rows := connection.execute(_PAGE_SQL, (seq, PAGE)).fetchall():
         skipped += fold_rows(connection, iter(rows))
         events += len(rows)
         seq = int(rows[-1][0] or 0)
+        if told is not None:
+            told(events)
     connection.execute("UPDATE stamp SET fold_version = ?", (registry.FOLD,))
     connection.execute("UPDATE counted SET skipped = ?", (skipped,))
-    tx.effects.append(Tally.load(connection))
     return Folded(events, skipped, count_rows(connection))
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import stat
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tfx.core import database, files
-from tfx.errors import OperationFailed
+from tfx.core import copies, database, files
+from tfx.errors import InvalidRequest, NotFound, OperationFailed
 from tfx.hub.models import Durability
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import identify
@@ -163,6 +165,14 @@ class Store:
             raise OperationFailed("the hub's store is closed", code="closed")
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, query)
 
+    async def snapshot(self, path: Path) -> tuple[int, int]:
+        """Copy one state of the database into an empty file of ours; return bytes and last seq.
+
+        Reads on a connection of its own, so writes go on. Raises InvalidRequest `not-empty` for a
+        file that is not an empty one of this user, and what `core.database` raises.
+        """
+        return await asyncio.to_thread(self._snapshot, path)
+
     def forgetting(self, streams: tuple[int, ...]) -> Callable[[Tx], int]:
         """Return the command that forgets streams; it saves the totals first (H-73)."""
 
@@ -223,6 +233,22 @@ class Store:
                 return query(Reader(connection, self.clock.now_ms()))
             finally:
                 self._reads.pop(key, None)
+
+    def _snapshot(self, path: Path) -> tuple[int, int]:
+        try:
+            found = path.lstat()
+        except OSError as error:
+            raise NotFound(f"there is no file at {path}", details={"path": str(path)}) from error
+        if not stat.S_ISREG(found.st_mode) or found.st_size or found.st_uid != os.geteuid():
+            raise InvalidRequest(f"{path} is not an empty file of yours", code="not-empty")
+        connection = database.open_reader(self.path, vfs=self._vfs)
+        try:
+            with database.errors_typed(str(path)), database.Snapshot(connection):
+                row = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchall()[0]
+                copies.copy_into(connection, path)
+        finally:
+            connection.close()
+        return path.stat().st_size, int(row[0] or 0)
 
     def _cut_old_reads(self) -> None:
         too_old = monotonic() - READ_AGE_CAP_S

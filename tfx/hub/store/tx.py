@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from tfx.core.database import Connection, Row, Value
-    from tfx.hub.store.events import Body, Kind
+    from tfx.hub.store.body import Body
+    from tfx.hub.store.events import Kind
     from tfx.hub.store.tally import Effect
 
 _INSERT: Final = (

@@ -1,4 +1,4 @@
-"""Wire types of keeping the hub in order: rebuild, prune, shutdown.
+"""Wire types of keeping the hub in order: rebuild, snapshot, prune, shutdown.
 
 All of them need the operator credential (K-28).
 """
@@ -23,6 +23,19 @@ class RebuildResult(Response, frozen=True, kw_only=True):
 
 class RebuildCheckRequest(Request, frozen=True, kw_only=True):
     """Compare without writing."""
+
+
+class SnapshotRequest(Request, frozen=True, kw_only=True):
+    """Copy the database as it is at one moment into `path`: absolute, an empty file of ours."""
+
+    path: str
+
+
+class SnapshotResult(Response, frozen=True, kw_only=True):
+    """What was copied; `seq` is the last event in it."""
+
+    bytes: int
+    seq: int
 
 
 class Difference(Response, frozen=True, kw_only=True):

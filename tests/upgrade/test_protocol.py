@@ -1,0 +1,433 @@
+"""The protocol in place: phases, backups, restart by rule, refusals that touch nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.upgrade.scenes import (
+    NAMES,
+    Site,
+    change,
+    empty_v1,
+    everything,
+    examine,
+    message,
+    select,
+    sha256,
+    unpack,
+)
+from tfx.core import database, locks
+from tfx.errors import (
+    AccessDenied,
+    Exit,
+    InvalidRequest,
+    LockHeld,
+    NotFound,
+    OperationFailed,
+    StateConflict,
+)
+from tfx.hub.schema import registry, steps
+from tfx.hub.schema.from_v1 import Outcome
+from tfx.upgrade import manifest, migrate, tasks
+from tfx.upgrade.manifest import Stage
+from tfx.upgrade.model import Phase, State, Task
+from tfx.upgrade.reporter import Reporter
+
+
+def current(path: Path) -> Path:
+    connection = database.open_writer(path, create=True)
+    registry.create(connection)
+    connection.close()
+    path.chmod(0o600)
+    return path
+
+
+def test_must_show_v1_is_upgraded_and_a_second_run_changes_nothing(site: Site) -> None:
+    path = unpack("3.1.0-dev.2", site.database)
+    inode = path.stat().st_ino
+    receipt = site.work(Task.UPGRADE)
+    assert (receipt.state, receipt.from_version, receipt.to_version) == (State.UPGRADED, 1, 2)
+    assert receipt.from_schema_hash == registry.HASHES[1]
+    assert receipt.to_schema_hash == registry.HASHES[2]
+    assert receipt.rows["messages"].before == receipt.rows["messages"].after == 1_575
+    assert [each.phase for each in receipt.phases][-1] is Phase.CONFIRM
+    assert path.stat().st_ino == inode
+    assert select(path, "PRAGMA auto_vacuum") == [(2,)]
+    stamp = path.stat().st_mtime_ns
+    listing = site.backups()
+    again = site.work(Task.UPGRADE)
+    assert (again.state, again.backup_directory) == (State.CURRENT, None)
+    assert path.stat().st_mtime_ns == stamp
+    assert site.backups() == listing
+    assert [each.name for each in path.parent.iterdir()] == ["hub.db", "hub.db.lock"]
+
+
+def test_u74_u75_a_backup_is_private_immutable_and_says_what_it_is(site: Site) -> None:
+    path = unpack("9.8.4", site.database)
+    before = everything(path)
+    receipt = site.work(Task.UPGRADE)
+    [directory] = site.backups()
+    assert receipt.backup_directory == str(directory)
+    assert directory.stat().st_mode & 0o777 == 0o700
+    found = manifest.read(directory)
+    assert found is not None
+    assert found.stage is Stage.DONE
+    kept = directory / found.file
+    assert kept.stat().st_mode & 0o777 == 0o400
+    assert (directory / manifest.NAME).stat().st_mode & 0o777 == 0o600
+    assert sha256(kept) == found.sha256 == receipt.backup_sha256
+    assert everything(kept) == before
+    assert found.rows["assign_jobs"] == 225
+    assert (found.from_version, found.to_version) == (1, 2)
+
+
+def test_u99_rows_that_lie_only_in_the_wal_are_preserved_and_wal_comes_back(site: Site) -> None:
+    path = empty_v1(site.database)
+    program = (
+        "import apsw, os, sys\n"
+        f"c = apsw.Connection({str(path)!r})\n"
+        "c.pragma('journal_mode', 'WAL')\n"
+        f'c.execute("""{message("from-the-wal")}""")\n'
+        "os._exit(9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
+    assert path.with_name("hub.db-wal").stat().st_size > 0
+    site.work(Task.UPGRADE)
+    assert select(path, "SELECT id FROM messages") == [("from-the-wal",)]
+    assert select(path, "PRAGMA journal_mode") == [("wal",)]
+
+
+def test_u99_a_reader_that_has_it_open_is_named(site: Site) -> None:
+    path = empty_v1(site.database)
+    change(path, "PRAGMA journal_mode = WAL", message("m"))
+    program = (
+        "import apsw, sys\n"
+        f"c = apsw.Connection({str(path)!r})\n"
+        "c.execute('SELECT * FROM messages').fetchall()\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        with pytest.raises(StateConflict) as refused:
+            site.work(Task.UPGRADE)
+        reader.communicate()
+    assert (refused.value.reason, refused.value.exit) == ("in-use", Exit.REFUSED)
+    assert refused.value.details["pids"] == [reader.pid]
+    assert site.backups() == []
+    assert site.work(Task.UPGRADE).state is State.UPGRADED
+
+
+def test_u99_a_hot_rollback_journal_is_rolled_back_first(site: Site) -> None:
+    path = empty_v1(site.database)
+    change(path, message("kept"))
+    program = (
+        "import apsw, os\n"
+        f"c = apsw.Connection({str(path)!r})\n"
+        "c.pragma('cache_size', 1)\n"
+        "c.execute('BEGIN')\n"
+        "for n in range(400):\n"
+        f'    c.execute("""{message("lost")}""".replace("lost", f"lost{{n}}" + "x" * 500))\n'
+        "os._exit(9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
+    assert path.with_name("hub.db-journal").stat().st_size > 0
+    site.work(Task.UPGRADE)
+    assert select(path, "SELECT id FROM messages") == [("kept",)]
+
+
+@pytest.mark.parametrize(
+    ("statements", "code"),
+    [
+        (("UPDATE stamp SET schema_version = 99",), "schema-newer"),
+        (("UPDATE stamp SET fold_version = 99",), "schema-newer"),
+        (("CREATE TABLE extra (a)",), "schema-tampered"),
+        (("DROP INDEX deliveries_due",), "schema-tampered"),
+        (
+            ("CREATE TRIGGER x AFTER INSERT ON log BEGIN SELECT 1; END",),
+            "schema-tampered",
+        ),
+        (
+            ("ALTER TABLE beats ADD COLUMN more INTEGER",),
+            "schema-tampered",
+        ),
+        (("DROP TRIGGER stamp_stays", "DELETE FROM stamp"), "schema-unknown"),
+        (("DROP TABLE beats",), "schema-tampered"),
+        (
+            ("PRAGMA ignore_check_constraints = 1", "UPDATE stamp SET schema_hash = 'zz'"),
+            "schema-tampered",
+        ),
+    ],
+)
+def test_u6_u100_u101_what_is_newer_unknown_or_tampered_is_refused_before_anything_is_made(
+    site: Site, statements: tuple[str, ...], code: str
+) -> None:
+    path = current(site.database)
+    change(path, *statements)
+    before = path.read_bytes()
+    with pytest.raises(StateConflict) as refused:
+        site.work(Task.UPGRADE)
+    assert (refused.value.reason, refused.value.exit) == (code, Exit.REFUSED)
+    assert path.read_bytes() == before
+    assert not site.store.exists()
+    assert site.reporter.backup_directory is None
+
+
+def test_u13_another_fold_version_is_backed_up_and_refolded(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpack("4.2.9", site.database)
+    site.work(Task.UPGRADE)
+    path = site.database
+    change(path, "UPDATE deliveries SET attempts = attempts + 1")
+    monkeypatch.setattr(registry, "FOLD", registry.FOLD + 1)
+    site.now_ms += 60_000
+    receipt = site.work(Task.UPGRADE)
+    assert (receipt.state, receipt.from_version) == (State.UPGRADED, 2)
+    assert receipt.backup_directory is not None
+    assert select(path, "SELECT sum(attempts) FROM deliveries") == [(0,)]
+    assert select(path, "SELECT fold_version FROM stamp") == [(registry.FOLD,)]
+    assert site.work(Task.UPGRADE).state is State.CURRENT
+
+
+def test_u96_a_held_lock_refuses_and_a_stale_file_does_not(site: Site) -> None:
+    path = unpack(NAMES[0], site.database)
+    before = path.read_bytes()
+    lock = locks.try_lock(path.with_name("hub.db.lock"), "hub")
+    assert lock is not None
+    with lock, pytest.raises(StateConflict) as refused:
+        site.work(Task.UPGRADE)
+    assert refused.value.reason == "hub-running"
+    assert path.read_bytes() == before
+    path.with_name("hub.db.lock").write_text('{"purpose":"hub","pid":1}')
+    assert site.work(Task.UPGRADE).state is State.UPGRADED
+
+
+def test_u98_another_name_of_the_database_has_the_same_lock(site: Site, tmp_path: Path) -> None:
+    unpack(NAMES[0], site.database)
+    link = tmp_path / "link.db"
+    link.symlink_to(site.database)
+    lock = locks.try_lock(site.database.with_name("hub.db.lock"), "upgrade")
+    assert lock is not None
+    with lock:
+        answer = site.tfx("upgrade", "--db", str(link), code=5)
+    problems = answer["problems"]
+    assert isinstance(problems, list)
+    assert problems[0]["code"] == LockHeld.code
+
+
+def test_u107_a_step_that_raises_or_loses_rows_leaves_the_old_database(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpack("3.1.0-dev.2", site.database)
+    before = everything(path)
+    real = steps.STEPS[1]
+
+    def loses(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
+        outcome = real.transform(connection, now_ms, tell)
+        connection.execute("DROP TRIGGER messages_go_with_their_stream")
+        connection.execute("DELETE FROM messages WHERE stream = (SELECT max(stream) FROM messages)")
+        return outcome
+
+    def raises(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
+        real.transform(connection, now_ms, tell)
+        raise apsw.SQLError("in the middle")
+
+    for transform, phase in ((loses, Phase.VERIFY), (raises, Phase.TRANSFORM)):
+        broken = steps.Step(
+            1, 2, may_leave_out=True, rebuilt=real.rebuilt, scan=real.scan,
+            transform=transform, prove=real.prove,
+        )  # fmt: skip
+        monkeypatch.setattr(steps, "STEPS", {1: broken})
+        with pytest.raises(OperationFailed):
+            site.work(Task.UPGRADE)
+        assert site.reporter.phase is phase
+        assert site.reporter.backup_directory is not None
+        assert everything(path) == before
+    assert len(site.backups()) == 1, "a matching backup is reused (U-79)"
+
+
+def test_u108_a_file_put_in_its_place_is_noticed_before_the_commit(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpack(NAMES[0], site.database)
+    other = unpack(NAMES[1], site.home / "other.db")
+    real = migrate.same_file
+
+    def replaced(live: Path, inode: tuple[int, int]) -> None:
+        if live == path and other.exists():
+            other.replace(live)
+        real(live, inode)
+
+    monkeypatch.setattr(migrate, "same_file", replaced)
+    with pytest.raises(StateConflict) as refused:
+        site.work(Task.UPGRADE)
+    assert refused.value.reason == "replaced"
+    assert site.reporter.phase is Phase.COMMIT
+
+
+def test_u108_a_writer_meanwhile_gets_busy(site: Site) -> None:
+    path = unpack(NAMES[0], site.database)
+    seen: list[str] = []
+
+    def write(phase: Phase) -> None:
+        if phase not in {Phase.BACKUP, Phase.TRANSFORM, Phase.COMMIT}:
+            return
+        program = (
+            "import apsw\n"
+            f"c = apsw.Connection({str(path)!r})\n"
+            "try:\n    c.execute('DELETE FROM agents'); print('wrote')\n"
+            "except apsw.BusyError:\n    print('busy')\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        seen.append(done.stdout.strip())
+
+    site.on_phase = write
+    assert site.work(Task.UPGRADE).state is State.UPGRADED
+    assert seen == ["busy"] * 3
+
+
+def test_u110_a_backup_that_is_gone_before_the_commit_stops_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpack("3.1.0-dev.2", site.database)
+    before = everything(path)
+    real = migrate.same_file
+
+    def gone(live: Path, inode: tuple[int, int]) -> None:
+        shutil.rmtree(site.store)
+        real(live, inode)
+
+    monkeypatch.setattr(migrate, "same_file", gone)
+    with pytest.raises(OperationFailed) as refused:
+        site.work(Task.UPGRADE)
+    assert refused.value.reason == "backup-gone"
+    assert everything(path) == before
+
+
+def test_u109_a_run_that_died_after_its_commit_is_finished_by_the_next(site: Site) -> None:
+    path = unpack("3.1.0-dev.2", site.database)
+
+    class Died(Exception):
+        pass
+
+    def die(phase: Phase) -> None:
+        if phase is Phase.CONFIRM:
+            raise Died
+
+    site.on_phase = die
+    with pytest.raises(Died):
+        site.work(Task.UPGRADE)
+    [directory] = site.backups()
+    left = manifest.read(directory)
+    assert left is not None
+    assert left.stage is Stage.BACKED_UP
+    site.on_phase = None
+    receipt = site.work(Task.UPGRADE)
+    assert (receipt.state, receipt.finished_earlier_run) == (State.CURRENT, True)
+    done = manifest.read(directory)
+    assert done is not None
+    assert done.stage is Stage.DONE
+    assert select(path, "PRAGMA auto_vacuum") == [(2,)]
+    assert site.work(Task.UPGRADE).finished_earlier_run is False
+
+
+def test_u112_a_missing_database_is_not_found_and_nothing_is_made(site: Site) -> None:
+    with pytest.raises(NotFound):
+        site.work(Task.UPGRADE)
+    assert list(site.database.parent.iterdir()) == []
+    assert not site.store.exists()
+
+
+@pytest.mark.parametrize("damage", ["zero", "truncated", "page", "freelist"])
+def test_u103_damage_is_found_before_anything_is_changed(site: Site, damage: str) -> None:
+    path = unpack("3.1.0-dev.2", site.database)
+    if damage == "zero":
+        path.write_bytes(b"")
+    elif damage == "truncated":
+        os.truncate(path, path.stat().st_size // 2)
+    elif damage == "page":
+        with path.open("r+b") as file:
+            for page in range(3, 300, 7):
+                file.seek(page * 4096)
+                file.write(b"\xa5" * 4096)
+    else:
+        with path.open("r+b") as file:
+            file.seek(32)
+            file.write((5).to_bytes(4, "big") + (900).to_bytes(4, "big"))
+    before = path.read_bytes()
+    with pytest.raises((OperationFailed, StateConflict)):
+        site.work(Task.UPGRADE)
+    assert path.read_bytes()[100:] == before[100:], "only the journal mode in the header may differ"
+    assert site.reporter.backup_directory is None
+
+
+def test_u17_a_rehearsal_leaves_the_live_file_as_it_was(site: Site) -> None:
+    path = unpack("9.8.4", site.database)
+    before, stamp = path.read_bytes(), path.stat().st_mtime_ns
+    receipt = site.work(Task.REHEARSE)
+    assert (receipt.state, receipt.backup_directory) == (State.REHEARSED, None)
+    assert receipt.adopted is not None
+    assert receipt.adopted.arrived["messages"] == 1_575
+    assert receipt.space[0].needed_bytes > path.stat().st_size
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, stamp)
+    assert not site.store.exists()
+    assert [each.name for each in path.parent.iterdir()] == ["hub.db", "hub.db.lock"]
+
+
+def test_u18_a_check_writes_nothing(site: Site) -> None:
+    path = unpack("9.8.4", site.database)
+    receipt = site.work(Task.CHECK)
+    assert (receipt.state, receipt.pending) == (State.CHECKED, "older")
+    assert [each.name for each in path.parent.iterdir()] == ["hub.db"]
+    site.work(Task.UPGRADE)
+    assert site.work(Task.CHECK).state is State.CURRENT
+
+
+@pytest.mark.parametrize("name", ["with space", "quo'te", "ünïcode-한", "new\nline", "a%3fb?c#d"])
+def test_u114_any_name_of_a_path_works(site: Site, name: str) -> None:
+    place = site.home / name
+    place.mkdir(mode=0o700)
+    path = unpack(NAMES[0], place / "data base.db")
+    request = site.request(Task.UPGRADE)
+    receipt = tasks.run(
+        dataclasses.replace(
+            request, database=str(path), root=str(place), store=str(site.home / f"b {name}")
+        ),
+        Reporter(),
+        examine,
+        site.home,
+    )
+    assert receipt.state is State.UPGRADED
+
+
+def test_u22_the_worker_refuses_relative_paths(site: Site) -> None:
+    unpack(NAMES[0], site.database)
+    good = site.request(Task.UPGRADE)
+    for order in (
+        dataclasses.replace(good, database="relative"),
+        dataclasses.replace(good, store="relative"),
+        dataclasses.replace(good, root="relative"),
+    ):
+        with pytest.raises(InvalidRequest):
+            tasks.run(order, Reporter(), examine, site.home)
+
+
+def test_u95_a_directory_that_others_may_write_is_refused(site: Site) -> None:
+    unpack(NAMES[0], site.database)
+    site.database.parent.chmod(0o770)
+    with pytest.raises(AccessDenied):
+        site.work(Task.UPGRADE)

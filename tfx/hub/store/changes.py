@@ -1,0 +1,44 @@
+"""The changes that events make to rows; each is one statement of `projections`.
+
+Knows no event.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+Cell: TypeAlias = int | str | bytes | None
+
+
+class Change(StrEnum):
+    """The changes a projection knows; each is one statement."""
+
+    RUN_OPEN = "run_open"
+    RUN_STOP = "run_stop"
+    RUN_JUMP = "run_jump"
+    SHIFT_DELIVERIES = "shift_deliveries"
+    SHIFT_HUMANS = "shift_humans"
+    AGENT_PUT = "agent_put"
+    AGENT_END = "agent_end"
+    AGENT_RETIRE = "agent_retire"
+    TOPICS_CLEAR = "topics_clear"
+    TOPIC_ADD = "topic_add"
+    MESSAGE_ADD = "message_add"
+    MESSAGE_SETTLE = "message_settle"
+    MESSAGE_GIVE_UP = "message_give_up"
+    DELIVERY_ADD = "delivery_add"
+    DELIVERY_ADD_DEAD = "delivery_add_dead"
+    DELIVERY_REDIRECT = "delivery_redirect"
+    DELIVERY_CLAIM = "delivery_claim"
+    DELIVERY_RETURN = "delivery_return"
+    DELIVERY_CLOSE = "delivery_close"
+    DELIVERY_REPLAY = "delivery_replay"
+    HUMAN_OPEN = "human_open"
+    HUMAN_CLOSE = "human_close"
+    AGENT_IMPORT = "agent_import"
+    MESSAGE_IMPORT = "message_import"
+    DELIVERY_IMPORT = "delivery_import"
+
+
+Changes: TypeAlias = list[tuple[Change, tuple[Cell, ...]]]
