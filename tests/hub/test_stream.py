@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 from tests.hub.running import RunningHub
 from tests.support import tfx
+from tfx.hub.daemon import stop as stopping
 from tfx.hub.transport.events import MOST_STREAMS
 
 
@@ -119,3 +121,48 @@ def test_events_without_f_is_one_document_with_a_cursor(hub: RunningHub) -> None
     after = ran.data["next_cursor"]
     more = tfx(hub.home, "hub", "events", "--after", after, "--json", env=hub.env)
     assert more.data["events"][0]["kind"] == "agent_registered"
+
+
+def test_h_49_streams_opened_at_once_are_bounded_too(hub: RunningHub) -> None:
+    with contextlib.ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", hub.port), timeout=20))
+            for _ in range(MOST_STREAMS + 20)
+        ]
+        for each in sockets:
+            each.sendall(_asking(hub))
+        told = [_first_words(each) for each in sockets]
+        assert sum(b": tfx events" in each for each in told) == MOST_STREAMS
+        assert sum(b"too-many-streams" in each for each in told) == 20
+
+
+def test_h_17_streams_that_nobody_reads_hold_nothing_up(hub: RunningHub) -> None:
+    hub.register("agent-1")
+    with contextlib.ExitStack() as stack:
+        for _ in range(5):
+            deaf = stack.enter_context(socket.socket())
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(("127.0.0.1", hub.port))
+            deaf.sendall(_asking(hub))
+        payload = {"text": "x" * 200_000}
+        for _ in range(60):  # more than the socket buffers of the system take
+            hub.call("publish", from_="agent-1", to="agent-1", topic="x", payload=payload)
+        status = hub.get("/status").document
+        assert status["hub"]["state"] == "ready"
+        assert status["queues"]["wal_bytes"] < 64 * 1024 * 1024
+        assert stopping.stop(hub.paths).step is stopping.Step.REQUEST
+
+
+def _asking(hub: RunningHub) -> bytes:
+    head = "".join(f"{name}: {value}\r\n" for name, value in hub.headers())
+    return f"GET /v1/events HTTP/1.1\r\n{head}\r\n".encode()
+
+
+def _first_words(of: socket.socket) -> bytes:
+    said = b""
+    while b": tfx events" not in said and b"too-many-streams" not in said:
+        chunk = of.recv(65_536)
+        if not chunk:
+            break
+        said += chunk
+    return said

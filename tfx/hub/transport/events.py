@@ -38,9 +38,7 @@ class EventStream:
     async def __call__(self, request: Request) -> Response:
         """Open a stream; a cursor that does not fit is refused before it begins."""
         if self._traffic.open_streams >= MOST_STREAMS:
-            raise StateConflict(
-                f"{MOST_STREAMS} event streams are open, which is the most", code="too-many-streams"
-            )
+            raise _too_many()
         after = request.headers.get("last-event-id") or request.query_params.get("after")
         unknown = set(request.query_params) - {"after"}
         if unknown:
@@ -60,6 +58,8 @@ class EventStream:
     async def _lines(self, caller: Caller, page: EventsResult) -> AsyncIterator[bytes]:
         self._traffic.open_streams += 1
         try:
+            if self._traffic.open_streams > MOST_STREAMS:  # many were let in at once
+                raise _too_many()
             yield b": tfx events\n\n"
             while not self._draining.is_set():
                 for event in page.events:
@@ -89,6 +89,12 @@ class EventStream:
         finally:
             await end(reading)
             await end(draining)
+
+
+def _too_many() -> StateConflict:
+    return StateConflict(
+        f"{MOST_STREAMS} event streams are open, which is the most", code="too-many-streams"
+    )
 
 
 def _page(after: Cursor | None, wait_ms: int = 0) -> EventsRequest:
