@@ -39,11 +39,24 @@ def test_version_imports_nothing_but_the_version() -> None:
     assert {name for name in loaded if name.startswith("tfx")} == {"tfx", "tfx.__main__"}
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("config", "--help"), ("setup", "--help")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("config", "--help"),
+        ("setup", "--help"),
+        ("route", "--help"),
+        ("jobs", "wait", "--help"),
+    ],
+)
 def test_help_imports_no_feature(arguments: tuple[str, ...]) -> None:
     loaded = modules_after(*arguments)
     assert not loaded & set(HEAVY)
-    assert not {name for name in loaded if name.startswith(("tfx.setup", "tfx.plan", "tfx.hub"))}
+    assert not {
+        name
+        for name in loaded
+        if name.startswith(("tfx.setup", "tfx.plan", "tfx.hub", "tfx.route"))
+    }
 
 
 def test_d185_the_shell_matrix_needs_nothing_heavy() -> None:

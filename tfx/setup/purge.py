@@ -40,7 +40,8 @@ class Purge:
 def plan_purge(paths: Paths) -> Purge:
     """Return what is there to delete; writes nothing."""
     hub = HubFiles.of(paths)
-    places = (hub.directory, paths.crash_dir, *(paths.state_dir / name for name in _WORK))
+    work = (*(paths.state_dir / name for name in _WORK), paths.cache_dir / "route")
+    places = (hub.directory, paths.crash_dir, *work)
     files: list[Path] = []
     directories: list[Path] = []
 
