@@ -45,7 +45,9 @@ def test_s103_sudo_with_a_foreign_home_is_refused(home: Path) -> None:
 
 
 def test_k15_completion_is_shown_never_installed(home: Path) -> None:
-    ran = tfx(home, "--show-completion", "bash")
+    # the shell is the parent process: without one among the test's ancestors there is none
+    shell = ("bash", "-c", '"$0" -m tfx "$@"; exit $?', sys.executable)
+    ran = tfx(home, "--show-completion", command=shell)
     assert ran.code == 0
     assert "complete" in ran.out
     assert tfx(home, "--install-completion", "bash").code == 2
