@@ -64,21 +64,25 @@ def _database_files(hub: HubFiles) -> Iterator[Path]:
             yield path
 
 
-def purge(paths: Paths, plan: Purge) -> tuple[ActionRow, ...]:
-    """Stop the hub, remove its service, delete the files of the plan; say how each went.
+def end_hub(paths: Paths) -> tuple[ActionRow, ...]:
+    """Stop the hub and remove its service; say what was running.
 
-    Raises TfxError, before anything is deleted, when the hub cannot be stopped or its lock is
-    held by an upgrade or a backup.
+    Raises TfxError when the hub cannot be stopped or its lock is held by an upgrade or a backup.
     """
     ended = stop(paths)
     service.remove(paths, dry_run=False)
-    rows = [_delete(path) for path in plan.files if os.path.lexists(path)]
-    if ended.step is not Step.NOTHING:
-        rows.insert(0, ActionRow("stop", "hub", "", "changed", f"stopped by {ended.step.value}"))
+    if ended.step is Step.NOTHING:
+        return ()
+    return (ActionRow("stop", "hub", "", "changed", f"stopped by {ended.step.value}"),)
+
+
+def purge(plan: Purge) -> tuple[ActionRow, ...]:
+    """Delete the files of the plan and say for each how it went; the hub has ended before."""
+    rows = tuple(_delete(path) for path in plan.files if os.path.lexists(path))
     for directory in plan.directories:
         with contextlib.suppress(OSError):  # something was put into it meanwhile: it stays
             directory.rmdir()
-    return tuple(rows)
+    return rows
 
 
 def _delete(path: Path) -> ActionRow:

@@ -24,7 +24,7 @@ from tfx.plan.actions import Action, Desired, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
 from tfx.setup.options import Mode, Options
-from tfx.setup.purge import plan_purge, purge
+from tfx.setup.purge import end_hub, plan_purge, purge
 from tfx.setup.report import (
     RunRow,
     RunsData,
@@ -132,10 +132,11 @@ def remove(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setu
             return planned_result(data, plan, (), options.mode)
         if not ask(data):
             return declined(data)
+    ended = end_hub(paths) if more else ()
     result = reported(engine.remove(limit, _teller(say, "removing")), (), (), ())
     if more is None:
         return result
-    return judged(with_rows(result.data, purge(paths, more)), ())
+    return judged(with_rows(result.data, (*ended, *purge(more))), ())
 
 
 def undo(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
