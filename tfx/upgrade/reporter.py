@@ -57,7 +57,7 @@ class Reporter:
             self._beat.join()
 
     def enter(self, phase: Phase) -> None:
-        """Begin a phase; the one before it has ended."""
+        """Start a phase; the one before it has ended."""
         self._close_phase()
         self.phase = phase
         self._progress = Progress(phase)
