@@ -12,7 +12,7 @@ import tfx
 SOURCES = sorted(Path(tfx.__file__).parent.rglob("*.py")) + sorted(
     Path(tfx.__file__).parent.rglob("*.sql")
 )
-DOOR = "database.py"
+DOORS = {"database.py", "copies.py"}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_banned_phrase_stands_nowhere_but_in_the_door(pattern: str) -> None:
     found = [
         path.name
         for path in SOURCES
-        if path.name != DOOR and re.search(pattern, path.read_text("utf-8"), re.IGNORECASE)
+        if path.name not in DOORS and re.search(pattern, path.read_text("utf-8"), re.IGNORECASE)
     ]
     assert found == []
 
@@ -43,4 +43,4 @@ def test_sql_stands_in_the_store_the_schema_and_the_door_only() -> None:
         for path in SOURCES
         if path.suffix == ".py" and statement.search(path.read_text("utf-8"))
     }
-    assert found <= {"store", "schema", "core", "upgrade"}
+    assert found <= {"store", "schema", "from_v1", "core", "upgrade"}

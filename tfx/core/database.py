@@ -6,15 +6,14 @@ Knows nothing of schemas or of what the rows mean.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Final, TypeAlias
 
 import apsw
 
+from tfx.core.forks import guard_forks
 from tfx.errors import AccessDenied, NotFound, OperationFailed, StateConflict, TfxError
 
 Value: TypeAlias = int | float | str | bytes | None
@@ -45,9 +44,6 @@ _CODES: Final[tuple[tuple[type[Exception], type[TfxError], str, str], ...]] = (
     (apsw.IOError, OperationFailed, "io", "reading or writing the database failed"),
     (apsw.NoMemError, OperationFailed, "no-memory", "there is no memory left"),
 )
-
-
-_FORKS: Final = frozenset({"os.fork", "os.forkpty"})
 
 
 def sqlite_version() -> str:
@@ -83,7 +79,7 @@ def open_writer(
     the caller's own (EV-S5). Raises NotFound, or what `error_of` returns.
     """
     _refuse_old_sqlite()
-    _guard_forks()
+    guard_forks(_opened)
     if not create and not path.exists():
         raise NotFound(f"there is no database at {path}", details={"path": str(path)})
     flags = _WRITE_FLAGS | (apsw.SQLITE_OPEN_CREATE if create else 0)
@@ -105,7 +101,7 @@ def open_writer(
 def open_reader(path: Path, *, vfs: str | None = None) -> Connection:
     """Open a connection beside a writer in this process that can only read (EV-S2)."""
     _refuse_old_sqlite()
-    _guard_forks()
+    guard_forks(_opened)
     with errors_typed(str(path)):
         flags = _WRITE_FLAGS
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
@@ -306,23 +302,8 @@ def _prepare(connection: Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
 
 
-@cache
-def _guard_forks() -> None:
-    """Refuse `os.fork` while a database file is open here: a child would break its locks (EV-S9).
-
-    Starting a program is no such fork: nothing of ours runs before it is another program.
-    """
-    sys.addaudithook(_on_audit)
-
-
-def _on_audit(event: str, _arguments: tuple[object, ...]) -> None:
-    if event not in _FORKS:
-        return
-    opened = [each.filename for each in apsw.connections() if each.filename]
-    if opened:
-        raise OperationFailed(
-            f"this process must not fork: {opened[0]} is open in it", code="fork-refused"
-        )
+def _opened() -> list[str]:
+    return [each.filename for each in apsw.connections() if each.filename]
 
 
 def _refuse_old_sqlite() -> None:

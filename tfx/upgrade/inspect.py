@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tfx.core.database import Connection
 
 WORKABLE: Final = frozenset({Verdict.CURRENT, Verdict.OLDER, Verdict.OTHER_FOLD})
-CACHE_KIB: Final = 64 * 1024
+CACHE_KIB: Final = 48 * 1024
+VACUUM_CACHE_KIB: Final = 8 * 1024
+"""VACUUM has a second database with a cache of the same size (U-12)."""
 
 
 @dataclass(frozen=True, slots=True)

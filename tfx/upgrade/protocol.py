@@ -164,6 +164,8 @@ def _confirm(connection: Connection, path: Path, mode: str, made: Backup | None)
     with database.errors_typed(str(path)):
         if connection.pragma("auto_vacuum") != INCREMENTAL:
             connection.pragma("temp_store", "FILE")
+            connection.pragma("shrink_memory")
+            connection.pragma("cache_size", -inspect.VACUUM_CACHE_KIB)
             connection.pragma("auto_vacuum", "INCREMENTAL")
             connection.execute("VACUUM")
             wrong = copies.integrity_check(connection)

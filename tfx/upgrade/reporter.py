@@ -11,6 +11,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -56,7 +57,7 @@ class Reporter:
             self._beat.join()
 
     def enter(self, phase: Phase) -> None:
-        """Begin a phase; the one before it has ended."""
+        """Start a phase; the one before it has ended."""
         self._close_phase()
         self.phase = phase
         self._progress = Progress(phase)
@@ -107,8 +108,16 @@ class Reporter:
 
 
 def peak_bytes() -> int:
-    """Return the most resident memory this process ever had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
+    """Return the most resident memory this process ever had, in bytes.
+
+    The kernel's own mark: `ru_maxrss` would count the parent that we were forked from.
+    """
+    try:
+        status = Path("/proc/self/status").read_text("ascii", "replace")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
+    marks = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(marks[0]) * _KIB if marks else 0
 
 
 def to_stdout(data: bytes) -> None:
