@@ -14,15 +14,17 @@ import msgspec
 
 from tfx.core.clock import Clock, iso
 from tfx.hub.core import HubCore
-from tfx.hub.models import Caller, RunFacts
+from tfx.hub.models import AgentId, Caller, RunFacts, Unread
 from tfx.hub.places import HubFiles
 from tfx.hub.settings import HubSettings
 from tfx.hub.tokens import Credentials
 from tfx.hub.transport.auth import Doors
 from tfx.hub.transport.events import EventStream, Read
 from tfx.hub.transport.http import Application, Traffic
+from tfx.hub.transport.mcp.endpoint import MCP, Mcp
+from tfx.hub.transport.mcp.tools import tools_of
 from tfx.hub.transport.pages import pages
-from tfx.hub.transport.posts import Handler, posts
+from tfx.hub.transport.posts import Handler, bind, posts
 from tfx.hub.transport.serving import Serving
 from tfx.hub.transport.triflux import bridge
 from tfx.hub.wire.admin import ShutdownRequest, ShutdownResult
@@ -64,6 +66,10 @@ class Core(Protocol):
         """Return why the hub must not exit for idleness, or None (H-20)."""
         ...
 
+    def unread(self, agent: AgentId) -> Unread:
+        """Return what waits for an agent, from memory (H-38)."""
+        ...
+
     def refused(self, code: str) -> None:
         """Count a refusal by its code (H-76)."""
         ...
@@ -99,7 +105,9 @@ class Hub:
             metrics=self._metrics,
             events=EventStream(cast("Read", handlers["events"]), self.traffic, self._draining),
         )
-        hot = posts(handlers) | bridge(handlers)
+        bound = bind(handlers)
+        mcp = Mcp(tools_of(bound, core.unread, core.refused), version=facts.version)
+        hot = posts(bound) | bridge(handlers) | {MCP: mcp}
         self._serving = Serving(
             Application(
                 self._doors,

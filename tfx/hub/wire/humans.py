@@ -38,8 +38,8 @@ class HumanInputRequest(Mutation, frozen=True, kw_only=True):
     requester_agent: AgentName
     kind: HumanKind
     prompt: LongText
-    requested_schema: JsonObject
-    deadline_ms: Annotated[int, Meta(ge=1_000, le=30 * 86_400_000)]
+    requested_schema: Annotated[JsonObject, Meta(description="JSON Schema of the answer's content")]
+    deadline_ms: Annotated[int, Meta(ge=1_000, le=30 * 86_400_000, description="from now")]
     default_action: DefaultAction
     channel_preference: ChannelPreference = ChannelPreference.TERMINAL
     correlation_id: IdText | None = None

@@ -24,6 +24,7 @@ from tfx.hub.models import (
 from tfx.hub.wire.fields import (
     DEFAULT_MAX_BYTES,
     AgentName,
+    Deferred,
     Ids,
     IdText,
     JsonObject,
@@ -52,7 +53,7 @@ class PublishRequest(Mutation, frozen=True, kw_only=True):
     payload: JsonObject
     priority: PriorityLevel = 5
     ttl_ms: TtlMs = 300_000
-    deferred: bool = False
+    deferred: Deferred = False
     correlation_id: IdText | None = None
     trace_id: IdText | None = None
 
@@ -76,10 +77,11 @@ class AskRequest(Mutation, frozen=True, kw_only=True):
     payload: JsonObject = field(default_factory=empty_object)
     priority: PriorityLevel = 5
     ttl_ms: TtlMs = 300_000
-    await_response_ms: WaitMs = 0
-    deferred: bool = False
+    await_response_ms: Annotated[WaitMs, Meta(description="0 returns a ticket at once")] = 0
+    deferred: Deferred = False
     correlation_id: IdText | None = None
     trace_id: IdText | None = None
+    max_bytes: MaxBytes = DEFAULT_MAX_BYTES
 
 
 class Message(Response, frozen=True, kw_only=True):
@@ -122,7 +124,7 @@ class HandoffRequest(Mutation, frozen=True, kw_only=True):
     context_refs: References = ()
     priority: PriorityLevel = 5
     ttl_ms: TtlMs = 600_000
-    deferred: bool = False
+    deferred: Deferred = False
     correlation_id: IdText | None = None
     trace_id: IdText | None = None
 
@@ -144,8 +146,8 @@ class PollRequest(Mutation, frozen=True, kw_only=True):
     wait_ms: WaitMs = 1_000
     max_messages: Annotated[int, Meta(ge=1, le=100)] = 20
     include_topics: Topics = ()
-    ack_ids: Ids = ()
-    auto_ack: bool = False
+    ack_ids: Annotated[Ids, Meta(description="message ids to confirm first")] = ()
+    auto_ack: Annotated[bool, Meta(description="confirm what this poll returns")] = False
     max_bytes: MaxBytes = DEFAULT_MAX_BYTES
 
 
