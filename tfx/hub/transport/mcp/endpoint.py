@@ -6,6 +6,7 @@ Knows tools by their name only. Source: MCP revisions 2024-11-05 to 2025-11-25 a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -61,6 +62,16 @@ class Toolbox:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came with a body: its headers, who sent it, the tools it may name."""
+
+    headers: Routing
+    caller: Caller
+    box: Toolbox
+    receive: Receive
+
+
 class Mcp:
     """Answers the POSTs of MCP clients."""
 
@@ -80,43 +91,36 @@ class Mcp:
         headers = eras.routing(scope["headers"])
         if headers.agent is not None:
             caller = Caller(agent_id(headers.agent, "Tfx-Agent"), operator=caller.operator)
+        asked = Asked(headers, caller, box, receive)
         try:
             batch = frames_in(body)
         except RpcError as error:
             await reply(send, 400, failure(msgspec.Raw(), error))
             return
         if batch is None:
-            status, answer = await self._one(body, headers, caller, box, receive)
+            status, answer = await self._one(body, asked)
         else:
-            status, answer = await self._many(batch, headers, caller, box, receive)
+            status, answer = await self._many(batch, asked)
         if answer is None:
             await accept(send)
         else:
             await reply(send, status, answer)
 
-    async def _many(
-        self,
-        batch: tuple[bytes, ...],
-        headers: Routing,
-        caller: Caller,
-        box: Toolbox,
-        receive: Receive,
-    ) -> tuple[int, bytes | None]:
-        if headers.version not in eras.BATCHING or not 1 <= len(batch) <= _MOST_IN_BATCH:
+    async def _many(self, batch: tuple[bytes, ...], asked: Asked) -> tuple[int, bytes | None]:
+        if asked.headers.version not in eras.BATCHING or not 1 <= len(batch) <= _MOST_IN_BATCH:
             error = RpcError(Code.INVALID_REQUEST, "a body holds one message in this revision")
             return 400, failure(msgspec.Raw(), error)
-        answers = [(await self._one(each, headers, caller, box, receive))[1] for each in batch]
+        answers = [(await self._one(each, asked))[1] for each in batch]
         said = [each for each in answers if each is not None]
         return 200, b"[%b]" % b",".join(said) if said else None
 
-    async def _one(
-        self, body: bytes, headers: Routing, caller: Caller, box: Toolbox, receive: Receive
-    ) -> tuple[int, bytes | None]:
+    async def _one(self, body: bytes, asked: Asked) -> tuple[int, bytes | None]:
         """Return status and answer of one message; none for a notification or a response."""
         try:
             frame = read(body)
         except BadFrameError as error:
             return 400, failure(error.id, error)
+        headers = asked.headers
         modern = eras.is_modern(frame, headers)
         try:
             if frame.method is None or not frame.id:
@@ -124,26 +128,26 @@ class Mcp:
                 return 202, None
             if modern:
                 eras.check_modern(frame, headers)
-                answer = await self._modern(frame, caller, box, receive)
+                answer = await self._modern(frame, asked)
             else:
-                answer = await self._legacy(frame, caller, box, receive)
+                answer = await self._legacy(frame, asked)
         except RpcError as error:
             status = _HTTP_OF_CODE.get(error.code, 400) if modern else 200
             return status, failure(frame.id, error)
         return 200, result(frame.id, answer)
 
-    async def _modern(self, frame: Frame, caller: Caller, box: Toolbox, receive: Receive) -> bytes:
+    async def _modern(self, frame: Frame, asked: Asked) -> bytes:
         match frame.method:
             case "tools/call":
-                return await self._call(frame, caller, box, receive, modern=True)
+                return await self._call(frame, asked)
             case "tools/list":
                 _refuse_cursor(frame)
-                return box.modern_list
+                return asked.box.modern_list
             case "server/discover":
                 document: dict[str, JsonValue] = {
                     "supportedVersions": [eras.MODERN],
                     "capabilities": _CAPABILITIES,
-                    "instructions": _instructions(caller),
+                    "instructions": _instructions(asked.caller),
                     "resultType": "complete",
                     "ttlMs": _LIST_TTL_MS,
                     "cacheScope": "private",
@@ -152,19 +156,19 @@ class Mcp:
             case _:
                 raise _no_method(frame)
 
-    async def _legacy(self, frame: Frame, caller: Caller, box: Toolbox, receive: Receive) -> bytes:
+    async def _legacy(self, frame: Frame, asked: Asked) -> bytes:
         match frame.method:
             case "tools/call":
-                return await self._call(frame, caller, box, receive, modern=False)
+                return await self._call(frame, asked)
             case "tools/list":
                 _refuse_cursor(frame)
-                return box.legacy_list
+                return asked.box.legacy_list
             case "initialize":
                 document: dict[str, JsonValue] = {
                     "protocolVersion": eras.negotiated(frame.given.version),
                     "capabilities": _CAPABILITIES,
                     "serverInfo": self._server,
-                    "instructions": _instructions(caller),
+                    "instructions": _instructions(asked.caller),
                 }
                 return _ENCODER.encode(document)
             case "ping":
@@ -172,21 +176,25 @@ class Mcp:
             case _:
                 raise _no_method(frame)
 
-    async def _call(
-        self, frame: Frame, caller: Caller, box: Toolbox, receive: Receive, *, modern: bool
-    ) -> bytes:
+    async def _call(self, frame: Frame, asked: Asked) -> bytes:
         given = frame.given
-        tool = box.by_name.get(given.name or "")
+        tool = asked.box.by_name.get(given.name or "")
         if tool is None:
             raise RpcError(Code.INVALID_PARAMS, f"there is no tool {str(given.name)[:100]}")
         arguments = bytes(given.arguments)
         if not arguments or arguments == b"null":
             arguments = b"{}"
         trace = None if given.meta is None else given.meta.traceparent
-        answer = await tool.call(Call(caller, arguments, receive, trace))
-        end = b',"resultType":"complete",%b}' % self._stamp if modern else b"}"
+        call = Call(asked.caller, arguments, asked.receive, trace, asked.headers.op_id)
+        answer = await tool.call(call)
         flag = b"true" if answer.is_error else b"false"
-        return b'{"content":%b,"isError":%b%b' % (answer.content, flag, end)
+        if eras.is_modern(frame, asked.headers):
+            return b'{"content":%b,"isError":%b,"resultType":"complete",%b}' % (
+                answer.content,
+                flag,
+                self._stamp,
+            )
+        return b'{"content":%b,"isError":%b}' % (answer.content, flag)
 
     def _box(self, query: bytes) -> Toolbox:
         """Return the tools of `?tools=bus,work`; the default is `bus` (H-36)."""

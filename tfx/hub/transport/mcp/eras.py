@@ -25,12 +25,13 @@ _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 @dataclass(slots=True)
 class Routing:
-    """The headers that repeat what the body says, and the agent a bridge speaks for."""
+    """The headers that repeat what the body says, and what a bridge adds: its agent and a key."""
 
     version: str | None = None
     method: str | None = None
     name: str | None = None
     agent: str | None = None
+    op_id: str | None = None
     twice: str | None = None
 
 
@@ -51,6 +52,7 @@ _FIELDS: Final = {
     b"mcp-method": "method",
     b"mcp-name": "name",
     b"tfx-agent": "agent",
+    b"tfx-op-id": "op_id",
 }
 
 

@@ -37,12 +37,16 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool: who, the bytes of the arguments, the trace that the client is in."""
+    """One call of a tool: who, the bytes of the arguments, and what came beside them.
+
+    That is the trace that the client is in, and the key of a bridge that may send it twice.
+    """
 
     caller: Caller
     arguments: bytes
     receive: Receive
     traceparent: str | None = None
+    op_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,7 @@ class _OperationCall:
         self._agent_field = None if is_filter else named
         self._agent_name = _python_name(bound, self._agent_field)
         self._has_trace = "trace_id" in bound.fields and bound.row.mutates
+        self._has_key = "op_id" in bound.fields
         self._has_room = "max_bytes" in bound.fields
 
     async def __call__(self, call: Call) -> Answer:
@@ -120,7 +125,8 @@ class _OperationCall:
     def _filled(self, call: Call) -> bytes:
         """Return the arguments, with what the transport knows put where the caller left it out.
 
-        The agent is the one whose bridge this is (K-27); the trace is the client's (H-60).
+        The agent is the one whose bridge this is (K-27), the key that bridge's (K-26), the trace
+        the client's (H-60).
         """
         extra: dict[str, str] = {}
         if self._agent_field is not None and call.caller.agent is not None:
@@ -129,6 +135,8 @@ class _OperationCall:
             trace = _TRACEPARENT.fullmatch(call.traceparent)
             if trace is not None:
                 extra["trace_id"] = trace[1]
+        if self._has_key and call.op_id is not None:
+            extra["op_id"] = call.op_id
         if not extra or not call.arguments.lstrip().startswith(b"{"):
             return call.arguments
         members: dict[str, object] = {**_MEMBERS.decode(call.arguments)}
