@@ -154,6 +154,21 @@ _ROWS: Final = (
         toolset=_BUS,
     ),
     _row(
+        "submit_human_input",
+        humans.HumanAnswerRequest,
+        humans.HumanAnswerResult,
+        "Answer a request as the person at the machine; needs the operator credential.",
+        toolset=_BUS,
+        privilege=_OPERATOR,
+    ),
+    _row(
+        "withdraw_human_input",
+        humans.HumanWithdrawRequest,
+        humans.HumanAnswerResult,
+        "Take back a request that you opened.",
+        toolset=_BUS,
+    ),
+    _row(
         "human_requests",
         humans.HumanListRequest,
         humans.HumanListResult,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
 import msgspec
@@ -28,6 +28,7 @@ from tfx.hub.transport.posts import Handler, bind, posts
 from tfx.hub.transport.serving import Serving
 from tfx.hub.transport.triflux import bridge
 from tfx.hub.wire.admin import ShutdownRequest, ShutdownResult
+from tfx.hub.wire.humans import HumanView
 from tfx.hub.wire.views import StatusRequest, StatusResult
 
 FINISH_S = 5.0
@@ -178,7 +179,13 @@ _NOBODY = Caller()
 _TOP_LEVEL = ("pid", "port", "instance", "version", "schema", "durability", "warnings")
 
 
-def open_core(files: HubFiles, settings: HubSettings, facts: RunFacts, clock: Clock) -> Core:
+def open_core(
+    files: HubFiles,
+    settings: HubSettings,
+    facts: RunFacts,
+    clock: Clock,
+    announce: Callable[[HumanView], None] | None = None,
+) -> Core:
     """Open the database and build the services; raises what opening the store raises (K-23)."""
     return HubCore.open(
         files.database,
@@ -186,4 +193,5 @@ def open_core(files: HubFiles, settings: HubSettings, facts: RunFacts, clock: Cl
         clock=clock,
         durability=settings.durability,
         keep=settings.retention,
+        announce=announce,
     )

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from tfx.hub.models import Caller, Limits
     from tfx.hub.services.metrics import Metrics
+    from tfx.hub.services.vault import Vault
     from tfx.hub.store.messages import Candidate
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
@@ -54,8 +55,9 @@ SUMMARY = 10
 class Inbox:
     """The receiving half of the bus."""
 
-    def __init__(self, store: Store, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, store: Store, limits: Limits, metrics: Metrics, vault: Vault) -> None:
         self._store = store
+        self._vault = vault
         self._limits = limits
         self._metrics = metrics
 
@@ -98,8 +100,11 @@ class Inbox:
         with self._store.wakeups.listen(InboxSignal(agent)) as waiter:
             while True:
                 result = await self._store.write(command)
+                self._vault.drop(result.acked_ids)
                 if result.messages:
                     self._sample(result)
+                    if request.auto_ack:
+                        self._vault.drop(each.message_id for each in result.messages)
                     return result
                 # The acks are done: another round must not report them as unknown.
                 acked, refused, acks = list(result.acked_ids), list(result.not_acked), ()
@@ -112,6 +117,7 @@ class Inbox:
         agent = agent_id(request.agent_id, "agent_id")
         self._store.beats.touch(agent, self._store.clock.now_ms())
         done, left = await self._store.write(lambda tx: _ack(tx, agent, request.message_ids))
+        self._vault.drop(done)
         return AckResult(acked_ids=tuple(done), not_acked=tuple(left))
 
     async def wait(self, caller: Caller, request: WaitRequest) -> WaitResult:
@@ -143,12 +149,14 @@ class Inbox:
         held = _held(tx, agent, claim_id) if request.op_id is not None else []
         room = request.max_bytes - len(msgspec.json.encode(empty))
         if held:
-            shown = [message_of(each, each.attempts) for each in held]
+            shown = [self._vault.revealed(message_of(each, each.attempts)) for each in held]
             fitting = tuple(_fitting(shown, room))
             return _with(empty, fitting, more=False)
         wanted = request.max_messages
         found = messages.candidates(tx, agent, topics, wanted + 1)
-        shown = [message_of(each, each.attempts + 1) for each in found[:wanted]]
+        shown = [
+            self._vault.revealed(message_of(each, each.attempts + 1)) for each in found[:wanted]
+        ]
         fitting = tuple(_fitting(shown, room))
         for each in found[: len(fitting)]:
             messages.claim(tx, each, agent, claim_id, self._limits.visibility_ms)
