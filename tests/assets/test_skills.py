@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "list": set[str](),
     "version": set[str](),
     "update": {"--yes"},
+    "hub": set[str](),
     "doctor": {
         *("--fix", "--dry-run", "--yes", "--reset", "--only", "--skip", "--list", "--explain"),
         *("--strict", "--timeout", "--network", "--deep", "--all-shells"),
@@ -76,7 +77,7 @@ def skill(request: pytest.FixtureRequest) -> Path:
 
 
 def test_the_bundle_has_the_skills_of_this_release() -> None:
-    assert [skill.name for skill in SKILLS] == ["tfx-doctor", "tfx-setup"]
+    assert [skill.name for skill in SKILLS] == ["tfx-doctor", "tfx-hub", "tfx-setup"]
     folders = {path for path in (ASSETS / "skills").iterdir() if path.is_dir()}
     assert folders == set(SKILLS), "a folder without SKILL.md is no skill"
 

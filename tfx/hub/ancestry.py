@@ -15,6 +15,7 @@ from typing import Final
 from tfx.agents.catalogue import AGENTS
 from tfx.core import process
 from tfx.core.process import ProcessIdentity
+from tfx.errors import JsonValue
 
 UNKNOWN_CLI: Final = "agent"
 _DEEPEST: Final = 64
@@ -49,6 +50,17 @@ def belongs_to(pid: int | None = None, *, default_cli: str = UNKNOWN_CLI) -> Anc
             return _ancestor(each, cli)
     parent = chain[0] if chain else os.getppid()
     return _ancestor(parent, default_cli)
+
+
+def facts_of(found: ProcessIdentity) -> dict[str, JsonValue]:
+    """Return a process as `attach` takes it."""
+    return {
+        "pid": found.pid,
+        "start_token": found.start_token,
+        "boot_id": found.boot_id,
+        "host": found.host,
+        "pid_namespace": found.pid_namespace,
+    }
 
 
 def workspace_of(directory: Path) -> Path:

@@ -116,7 +116,7 @@ class HubCore:
         owners = {
             self.bus: ("publish",),
             self.asks: ("ask", "handoff"),
-            self.inbox: ("poll_messages", "ack", "wait"),
+            self.inbox: ("poll_messages", "ack", "wait", "notices"),
             self.agents: ("register", "heartbeat", "deregister", "agents"),
             self.attaching: ("attach",),
             self.retiring: ("agents_retire", "agents_prune"),

@@ -132,6 +132,13 @@ _ROWS: Final = (
         mutates=False,
     ),
     _row(
+        "notices",
+        messages.NoticesRequest,
+        messages.NoticesResult,
+        "Tell once what has come for an agent; claims nothing.",
+        mutates=False,
+    ),
+    _row(
         "handoff",
         messages.HandoffRequest,
         messages.HandoffResult,

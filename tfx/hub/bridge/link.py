@@ -16,7 +16,7 @@ from typing import Final
 
 from tfx.core import process
 from tfx.core.paths import Paths
-from tfx.errors import AgentUnavailable, JsonValue, OperationFailed, TfxError
+from tfx.errors import AgentUnavailable, OperationFailed, TfxError
 from tfx.hub import ancestry, state, tokens
 from tfx.hub.exchange import Answer, Exchange, unreachable
 from tfx.hub.places import HubFiles
@@ -105,7 +105,7 @@ class Hub:
         body = {
             "cli": found.cli[:64],
             "workspace": found.workspace,
-            "process": facts_of(found.process),
+            "process": ancestry.facts_of(found.process),
             "agent_id": self._paths.env.get("TFX_AGENT_ID") or None,
         }
         data = json.dumps(body).encode()
@@ -211,17 +211,6 @@ class Link:
         if self._exchange is not None:
             self._exchange.close()
             self._exchange = None
-
-
-def facts_of(found: process.ProcessIdentity) -> dict[str, JsonValue]:
-    """Return a process as `attach` takes it."""
-    return {
-        "pid": found.pid,
-        "start_token": found.start_token,
-        "boot_id": found.boot_id,
-        "host": found.host,
-        "pid_namespace": found.pid_namespace,
-    }
 
 
 def _told(output: bytes) -> TfxError:

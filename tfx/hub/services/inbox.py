@@ -31,6 +31,8 @@ from tfx.hub.wire.messages import (
     AckResult,
     Message,
     NotAcked,
+    NoticesRequest,
+    NoticesResult,
     PollRequest,
     PollResult,
     Waiting,
@@ -41,6 +43,7 @@ from tfx.hub.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tfx.core.database import Row
     from tfx.hub.models import Caller, Limits
     from tfx.hub.services.metrics import Metrics
     from tfx.hub.services.vault import Vault
@@ -136,6 +139,25 @@ class Inbox:
                         first=first,
                         server_time_ms=self._store.clock.now_ms(),
                     )
+
+    async def notices(self, caller: Caller, request: NoticesRequest) -> NoticesResult:
+        """Tell what has come since the last call, each message once; claim nothing (H-70)."""
+        del caller
+        agent = agent_id(request.agent_id, "agent_id")
+        beats = self._store.beats
+        told = beats.notified(agent)
+
+        def query(reader: Reader) -> tuple[int, int, tuple[Waiting, ...]]:
+            row = reader.one(views.FRESH, (agent, reader.now_ms, told))
+            if row is None or not row[0]:
+                return 0, told, ()
+            rows = reader.all(views.FRESH_FIRST, (agent, reader.now_ms, told, SUMMARY))
+            return int(row[0]), int(row[1] or told), _waiting(rows)
+
+        fresh, last, first = await self._store.read(query)
+        beats.notify(agent, last)
+        total = self._store.tally.unread(agent).total
+        return NoticesResult(fresh=fresh, total=max(total, fresh), first=first)
 
     def _claim(
         self,
@@ -240,7 +262,10 @@ def _with(empty: PollResult, found: tuple[Message, ...], *, more: bool) -> PollR
 
 
 def _summary(reader: Reader, agent: AgentId) -> tuple[Waiting, ...]:
-    rows = reader.all(views.WAITING, (agent, reader.now_ms, SUMMARY))
+    return _waiting(reader.all(views.WAITING, (agent, reader.now_ms, SUMMARY)))
+
+
+def _waiting(rows: list[Row]) -> tuple[Waiting, ...]:
     return tuple(
         Waiting(
             message_id=MessageId(str(identity)),

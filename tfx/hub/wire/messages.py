@@ -212,6 +212,12 @@ class Waiting(Response, frozen=True, kw_only=True):
     priority: int
 
 
+class NoticesRequest(Request, frozen=True, kw_only=True):
+    """Ask what has come for an agent that no hook has told it yet (H-70)."""
+
+    agent_id: AgentName
+
+
 class WaitResult(Response, frozen=True, kw_only=True):
     """How much waits, and the first ten of it; `total` 0 after a time-out or a drain."""
 
@@ -219,3 +225,11 @@ class WaitResult(Response, frozen=True, kw_only=True):
     urgent: int
     first: tuple[Waiting, ...]
     server_time_ms: int
+
+
+class NoticesResult(Response, frozen=True, kw_only=True):
+    """What is new since the last call, the most urgent ten of it, and how much waits in all."""
+
+    fresh: int
+    total: int
+    first: tuple[Waiting, ...]
