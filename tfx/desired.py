@@ -26,13 +26,16 @@ from tfx.config.keypath import MISSING
 from tfx.config.settings import Settings
 from tfx.core.files import is_file, read_plain
 from tfx.core.paths import Paths
-from tfx.errors import TfxError
+from tfx.errors import JsonValue, TfxError
 from tfx.hub.places import TRIFLUX_DATABASE
 from tfx.plan.actions import Desired, Format, Rival, WantedEntry, WantedFile
 
 PLACEHOLDER = b"@TFX@"
 DEFAULT_PORT = 27888
 BUS_VARIABLE = "TFX_HUB_TOKEN"
+HOOK_EVENTS = ("SessionStart", "UserPromptSubmit")
+"""When an agent is told of new mail: the events that may add to its context (H-70)."""
+HOOK_LIMIT_S = 5
 
 # What triflux leaves at our names (K-14): its files name it, its status line is one script, and
 # its MCP entry is a bare address of this machine.
@@ -98,17 +101,18 @@ def desired(
     paths: Paths,
     scope: tuple[Detected, ...],
     settings: Settings,
-    link: Link | None,
+    links: Mapping[str, Link],
 ) -> Desired:
-    """Return the wanted state for the agents in scope.
+    """Return the wanted state for the agents in scope; `links` by the agent's name.
 
-    Without a link the `tfx-hub` entries stay as they are: neither written nor retired (K-20).
+    The `tfx-hub` entry of an agent without a link stays as it is: neither written nor retired.
     """
     agents = tuple(one.agent for one in scope)
     files = (*_claude_files(paths, agents, settings), *_skills(paths, agents, settings))
     entries = (
         *_status_line(paths, agents, settings),
-        *(_mcp_entries(paths, agents, link) if link else ()),
+        *_hooks(paths, agents, settings),
+        *_mcp_entries(paths, agents, links),
     )
     return Desired(
         files=files,
@@ -181,9 +185,36 @@ def _status_line(
         )
 
 
-def _mcp_entries(paths: Paths, agents: tuple[Agent, ...], link: Link) -> Iterator[WantedEntry]:
+def _hooks(paths: Paths, agents: tuple[Agent, ...], settings: Settings) -> Iterator[WantedEntry]:
+    """Yield the registrations of our hook, one element for each event it is run at (S-68)."""
+    asset = next(iter(bundled(paths, "hooks")), None)
+    if asset is None or settings.setup.skip_hooks:
+        return
+    for agent, home in _with_hooks(paths, agents):
+        if agent.hooks is None:
+            continue
+        command = shlex.join([sys.executable, "-I", str(home / asset.name)])
+        run: JsonValue = {"type": "command", "command": command, "timeout": HOOK_LIMIT_S}
+        for event in HOOK_EVENTS:
+            if event in agent.hooks.events:
+                yield WantedEntry(
+                    agent=agent.name,
+                    file=agent.hooks.file.resolve(paths),
+                    format=Format.JSON,
+                    key=(*agent.hooks.key, event),
+                    value={"hooks": [run]},
+                    element=True,
+                    asset=f"{asset.name}#{event}",
+                    activates=(asset.name,),
+                )
+
+
+def _mcp_entries(
+    paths: Paths, agents: tuple[Agent, ...], links: Mapping[str, Link]
+) -> Iterator[WantedEntry]:
     for agent in agents:
-        if not agent.writes.mcp or agent.mcp is None:
+        link = links.get(agent.name)
+        if link is None or not agent.writes.mcp or agent.mcp is None:
             continue
         yield WantedEntry(
             agent=agent.name,

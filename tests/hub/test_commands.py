@@ -27,15 +27,13 @@ ELSEWHERE = {
     "request_human_input": "agents",
     "human_requests": "tfx hub human list",
     "submit_human_input": "tfx hub human answer",
-    "human_submit": "tfx hub human answer",
-    "human_withdraw": "tfx hub human withdraw",
     "withdraw_human_input": "tfx hub human withdraw",
     "poll_messages": "tfx hub poll",
     "rebuild_check": "tfx hub rebuild --check",
     "dead_letters": "tfx hub dead list",
     "shutdown": "tfx hub stop",
     "snapshot": "tfx backup create",
-    "unread": "hooks",
+    "notices": "hooks",
 }
 
 

@@ -169,7 +169,7 @@ def test_state_directory_is_private(machine: Machine) -> None:
 def test_settings_leave_out_what_the_user_does_not_want(machine: Machine) -> None:
     machine.write(
         ".config/tfx/config.toml",
-        '[setup]\nskip = ["statusline", "skill:tfx-doctor", "agent:codex"]\n',
+        '[setup]\nskip = ["statusline", "hooks", "skill:tfx-doctor", "agent:codex"]\n',
     )
     assert machine.setup().code == 0
     assert not (machine.home / SETTINGS).exists()

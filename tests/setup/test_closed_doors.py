@@ -83,7 +83,8 @@ def test_skill_that_may_not_be_read_is_listed_as_such(machine: Machine) -> None:
     skills = {
         row["name"]: row["state"] for row in as_somebody(machine, "list").data["roots"][0]["skills"]
     }
-    assert skills == {"tfx-doctor": "installed", "tfx-setup": "unreadable"}
+    assert skills.pop("tfx-setup") == "unreadable"
+    assert set(skills.values()) == {"installed"}
 
 
 def test_home_that_may_not_be_entered_is_an_unsafe_environment(machine: Machine) -> None:

@@ -152,7 +152,8 @@ def test_s9_users_status_line_is_kept_as_a_conflict(machine: Machine) -> None:
     ran = machine.setup()
     assert ran.code == 1
     assert any("statusLine" in name for name in rows(ran, "conflict"))
-    assert (machine.home / SETTINGS).read_text("utf-8") == text
+    settings = json.loads((machine.home / SETTINGS).read_bytes())
+    assert settings["statusLine"] == {"type": "command", "command": "mine"}
     assert machine.setup("--keep-mine").code == 0
     assert machine.setup().code == 0
 
@@ -236,11 +237,11 @@ def test_s8_contradictions_are_usage_errors(machine: Machine, options: tuple[str
 
 def test_runs_are_listed_newest_first_and_undone(machine: Machine) -> None:
     first = machine.setup().data["run"]
-    second = machine.setup("--mcp-transport", "stdio").data["run"]
+    second = machine.setup("--mcp-transport", "http").data["run"]
     listed = machine.setup("--runs").data["runs"]
     assert [run["run"] for run in listed] == [second, first]
     assert machine.setup("--undo", second).code == 0
-    assert not (machine.home / CLAUDE).exists()
+    assert b"Bearer" not in (machine.home / CLAUDE).read_bytes()
     assert (machine.home / SKILL).is_file()
     assert machine.setup("--undo", "no-such-run").code == 1
 
@@ -324,3 +325,47 @@ def test_s36_merge_of_an_edited_file_that_was_renewed_is_offered(machine: Machin
             "~", str(machine.home)
         )
     assert script.read_bytes() == older + b"# mine\n"
+
+
+def test_k20_plain_setup_writes_the_bridge_and_keeps_the_form_that_is_recorded(
+    machine: Machine,
+) -> None:
+    assert machine.setup().code == 0
+    entry = json.loads((machine.home / CLAUDE).read_bytes())["mcpServers"]["tfx-hub"]
+    assert entry["type"] == "stdio"
+    assert entry["args"][-2:] == ["hub", "bridge"]
+    assert Path(entry["command"]).is_absolute()
+    assert machine.setup("--agent", "claude", "--mcp-transport", "http").code == 0
+    again = machine.setup()
+    assert (again.code, again.data["counts"]["changed"]) == (0, 0)
+    assert machine.setup("--check").code == 0
+    entry = json.loads((machine.home / CLAUDE).read_bytes())["mcpServers"]["tfx-hub"]
+    assert entry["type"] == "http"
+    assert b"Bearer" not in (machine.home / ".gemini/settings.json").read_bytes()
+    assert machine.setup("--mcp-transport", "stdio").code == 0
+    assert b"Bearer" not in (machine.home / CLAUDE).read_bytes()
+
+
+def test_h70_k17_hooks_are_registered_for_claude_only_and_removed(machine: Machine) -> None:
+    own = {"hooks": [{"type": "command", "command": "mine"}]}
+    before = json.dumps({"hooks": {"SessionStart": [own], "Stop": [own]}})
+    machine.write(SETTINGS, before)
+    assert machine.setup().code == 0
+    hooks = json.loads((machine.home / SETTINGS).read_bytes())["hooks"]
+    assert hooks["Stop"] == [own]
+    assert hooks["SessionStart"][0] == own
+    [added] = hooks["SessionStart"][1:]
+    assert hooks["UserPromptSubmit"] == [added]
+    [run] = added["hooks"]
+    assert str(machine.home / ".claude/hooks/tfx-inbox.py") in run["command"]
+    assert not (machine.home / ".codex/hooks.json").exists()
+    assert "hooks" not in json.loads((machine.home / ".gemini/settings.json").read_bytes())
+    machine.write(".config/tfx/config.toml", '[setup]\nskip = ["hooks"]\n')
+    assert machine.setup().code == 0
+    assert json.loads((machine.home / SETTINGS).read_bytes())["hooks"] == {
+        "SessionStart": [own],
+        "Stop": [own],
+    }
+    assert not (machine.home / ".claude/hooks").exists()
+    assert machine.setup("--remove").code == 0
+    assert (machine.home / SETTINGS).read_text("utf-8") == before

@@ -35,7 +35,7 @@ def test_s41_names_and_words_of_ours_prove_nothing(machine: Machine) -> None:
 def test_s58_no_key_of_ours_but_the_wanted_ones(machine: Machine) -> None:
     files = {
         ".claude.json": {"mcpServers"},
-        ".claude/settings.json": {"statusLine"},
+        ".claude/settings.json": {"statusLine", "hooks"},
         ".gemini/settings.json": {"mcpServers"},
         ".copilot/mcp-config.json": {"mcpServers"},
         ".config/opencode/opencode.jsonc": {"mcp"},

@@ -57,18 +57,21 @@ def test_k5_no_shows_the_plan_once_and_writes_nothing(
     assert ran[1].count("[y/N]") == 1
 
 
-def test_k5_the_first_run_that_edits_a_shared_file_asks_once(machine: Machine) -> None:
-    code, shown = on_terminal(machine, "setup")  # makes files, edits none
+def test_k5_the_first_run_that_edits_a_shared_file_asks_once(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "claude", "gemini")
+    shared = machine.write(".gemini/settings.json", '{"a": 1}')
+    code, shown = on_terminal(machine, "setup", "--agent", "claude")  # makes files, edits none
     assert (code, "[y/N]" in shown) == (0, False)
-    code, shown = on_terminal(machine, "setup", "--mcp-transport", "stdio", answer=b"n\n")
+    assert (machine.home / ".claude.json").is_file()
+    code, shown = on_terminal(machine, "setup", answer=b"n\n")
     assert (code, "[y/N]" in shown) == (1, True)
-    assert (machine.home / ".claude.json").read_text() == '{"a": 1}'
-    code, shown = on_terminal(machine, "setup", "--mcp-transport", "stdio", answer=b"y\n")
+    assert shared.read_text() == '{"a": 1}'
+    code, shown = on_terminal(machine, "setup", answer=b"y\n")
     assert (code, "[y/N]" in shown) == (0, True)
     code, shown = on_terminal(machine, "setup", "--mcp-transport", "http")
     assert (code, "[y/N]" in shown) == (0, False)
     assert on_terminal(machine, "setup", "--remove")[0] == 0
-    code, shown = on_terminal(machine, "setup", "--mcp-transport", "stdio")
+    code, shown = on_terminal(machine, "setup")
     assert (code, "[y/N]" in shown) == (0, False)
 
 

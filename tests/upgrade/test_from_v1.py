@@ -25,13 +25,14 @@ from tests.upgrade.scenes import (
     unpack,
 )
 from tfx.core import database
-from tfx.hub.models import AgentId, Caller
+from tfx.hub.models import AgentId, Caller, HumanAction, HumanState
 from tfx.hub.schema import registry
 from tfx.hub.schema.from_v1 import mapping
 from tfx.hub.store import rebuild
 from tfx.hub.store.counters import Counters
 from tfx.hub.store.events import decode_body, encode_body
 from tfx.hub.wire import messages as wire
+from tfx.hub.wire.humans import HumanAnswerRequest
 from tfx.upgrade.model import State, Task
 
 NUMBER = "a number column holds another type"
@@ -288,6 +289,38 @@ def test_k36_payloads_survive_whatever_they_are(site: Site) -> None:
     after = {str(name): payload for name, payload in read}
     assert after == before
     assert after["bytes"] == b"\xff\xfe\x80"
+
+
+@pytest.mark.parametrize("schema", ["", "{}", '{"a":1,"a":2}', '{"type":5}', '{"$ref":"#/no"}'])
+def test_k36_an_adopted_question_is_answered_and_odd_responses_are_polled(
+    site: Site, schema: str
+) -> None:
+    upgraded(
+        site,
+        "INSERT INTO human_requests VALUES ('h', 'ann', 'text', 'ok?', "
+        f"'{schema}', 'pending', {LAST_MS + 5_000}, 'decline', 'c', 't', NULL)",
+        agent("ann"),
+        message("odd", "ann", kind="human_response", payload='\'{"a":1,"a":2}\''),
+    )
+
+    async def story() -> None:
+        clock = FakeClock()
+        clock.wall_ms = NOW_MS + 10
+        core = open_core(site.database, clock)
+        await core.upkeep.begin("life")
+        answer = HumanAnswerRequest(request_id="h", action=HumanAction.ACCEPT)
+        closed = await core.humans.submit_human_input(Caller(operator=True), answer)
+        assert closed.new_state is HumanState.ACCEPTED
+        polled = await core.inbox.poll_messages(
+            Caller(), wire.PollRequest(agent_id=AgentId("ann"), wait_ms=0)
+        )
+        assert {each.message_id for each in polled.messages} == {
+            "odd",
+            closed.forwarded_message_id,
+        }
+        await core.close()
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(

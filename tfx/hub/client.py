@@ -96,7 +96,8 @@ class HubClient:
 
         Raises what the hub raised, or AgentUnavailable when it does not answer.
         """
-        return self._call(name, _encoded(request), response, wait_ms)
+        repeatable = getattr(request, "op_id", None) is not None
+        return self._call(name, _encoded(request), response, wait_ms, repeatable=repeatable)
 
     def call_with(
         self, name: str, fields: Mapping[str, object], response: type[T], *, wait_ms: int = 0
@@ -106,10 +107,16 @@ class HubClient:
         Raises as `call` does.
         """
         given = {key: value for key, value in fields.items() if value is not None}
-        return self._call(name, _encoded(given), response, wait_ms)
+        repeatable = "op_id" in given
+        return self._call(name, _encoded(given), response, wait_ms, repeatable=repeatable)
 
-    def _call(self, name: str, body: bytes, response: type[T], wait_ms: int) -> T:
-        answer = self._send("POST", f"/v1/{OPERATIONS[name].name}", body, wait_ms)
+    def _call(
+        self, name: str, body: bytes, response: type[T], wait_ms: int, *, repeatable: bool
+    ) -> T:
+        row = OPERATIONS[name]
+        answer = self._send(
+            "POST", f"/v1/{row.name}", body, wait_ms, repeatable=repeatable or not row.mutates
+        )
         try:
             return msgspec.json.decode(_DATA.decode(answer.body).data, type=response)
         except msgspec.DecodeError as error:
@@ -156,10 +163,22 @@ class HubClient:
     ) -> None:
         self.close()
 
-    def _send(self, method: str, path: str, body: bytes | None, wait_ms: int) -> Answer:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        wait_ms: int,
+        *,
+        repeatable: bool = True,
+    ) -> Answer:
         try:
             answer = self._exchange.send(
-                method, path, body, timeout_s=self._answer_s + wait_ms / 1000
+                method,
+                path,
+                body,
+                timeout_s=self._answer_s + wait_ms / 1000,
+                repeatable=repeatable,
             )
         except (OSError, http.client.HTTPException) as error:
             raise unreachable(self.address.url, error) from error

@@ -19,12 +19,13 @@ from tfx.hub.services.attach import Attach
 from tfx.hub.services.bus import Bus
 from tfx.hub.services.dead_letters import DeadLetters
 from tfx.hub.services.events import Events
-from tfx.hub.services.humans import Humans
+from tfx.hub.services.humans import Announce, Humans
 from tfx.hub.services.inbox import Inbox
 from tfx.hub.services.life import Life
 from tfx.hub.services.metrics import Metrics, prometheus
 from tfx.hub.services.retiring import Retiring
 from tfx.hub.services.upkeep import Upkeep
+from tfx.hub.services.vault import Vault
 from tfx.hub.services.views import Views
 from tfx.hub.store.store import Store
 from tfx.hub.wire.views import SchemaView
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from tfx.core.clock import Clock
     from tfx.hub.models import AgentId, RunFacts, Unread
+    from tfx.hub.wire.humans import HumanView
 
     Handler: TypeAlias = Callable[[Caller, msgspec.Struct], Awaitable[msgspec.Struct]]
 
@@ -46,21 +48,29 @@ class HubCore:
     """A hub without transports."""
 
     def __init__(
-        self, store: Store, facts: RunFacts, limits: Limits, keep: Retention, program: str
+        self,
+        store: Store,
+        facts: RunFacts,
+        limits: Limits,
+        keep: Retention,
+        program: str,
+        *,
+        announce: Announce | None = None,
     ) -> None:
         self.store = store
+        vault = Vault(store.clock)
         self.counted = Metrics()
         self.bus = Bus(store, limits)
         self.asks = Asks(store, limits, self.counted)
-        self.inbox = Inbox(store, limits, self.counted)
+        self.inbox = Inbox(store, limits, self.counted, vault)
         life = Life(store, process.liveness)
         self.agents = Agents(store, life)
         self.attaching = Attach(store, life)
         self.retiring = Retiring(store, life)
         self.events = Events(store)
         self.dead = DeadLetters(store)
-        self.humans = Humans(store)
-        self.upkeep = Upkeep(store, limits, keep, self.counted, program)
+        self.humans = Humans(store, vault, announce or _say_nothing)
+        self.upkeep = Upkeep(store, limits, keep, self.counted, vault, program=program)
         self.views = Views(
             store,
             facts,
@@ -87,11 +97,19 @@ class HubCore:
         durability: Durability = Durability.NORMAL,
         limits: Limits | None = None,
         keep: Retention | None = None,
+        announce: Announce | None = None,
         for_rebuild: bool = False,
     ) -> HubCore:
         """Open the database and build the services; raises what `Store.open` raises."""
         store = Store.open(path, durability=durability, clock=clock, for_rebuild=for_rebuild)
-        return cls(store, facts, limits or Limits(), keep or Retention(), facts.version)
+        return cls(
+            store,
+            facts,
+            limits or Limits(),
+            keep or Retention(),
+            facts.version,
+            announce=announce,
+        )
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -99,12 +117,17 @@ class HubCore:
         owners = {
             self.bus: ("publish",),
             self.asks: ("ask", "handoff"),
-            self.inbox: ("poll_messages", "ack", "wait"),
+            self.inbox: ("poll_messages", "ack", "wait", "notices"),
             self.agents: ("register", "heartbeat", "deregister", "agents"),
             self.attaching: ("attach",),
             self.retiring: ("agents_retire", "agents_prune"),
             self.dead: ("dead_letters", "dead_replay", "dead_purge"),
-            self.humans: ("request_human_input", "human_requests"),
+            self.humans: (
+                "request_human_input",
+                "submit_human_input",
+                "withdraw_human_input",
+                "human_requests",
+            ),
             self.views: ("status", "trace", "read_message"),
             self.events: ("events",),
             self.upkeep: ("rebuild", "rebuild_check", "snapshot", "prune"),
@@ -167,3 +190,7 @@ class HubCore:
     def metrics(self) -> str:
         """Return the Prometheus text of store and services (H-76)."""
         return prometheus(self.counted, self.views.queues())
+
+
+def _say_nothing(_view: HumanView) -> None:
+    """Announce a human request to nobody."""

@@ -6,7 +6,11 @@ proxy variable of the environment can send a token elsewhere.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import select
+import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -40,20 +44,48 @@ class Exchange:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._connection: http.client.HTTPConnection | None = None
 
-    def send(self, method: str, path: str, body: bytes | None, *, timeout_s: float) -> Answer:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = True,
+    ) -> Answer:
         """Send one request and return its answer.
 
-        A kept connection that the hub has closed meanwhile is opened again once, before any
-        byte of an answer was seen. Raises OSError or http.client.HTTPException otherwise.
+        A kept connection that the hub is seen to have closed is opened again. One that breaks
+        before any byte of an answer is tried again once if the request is `repeatable`: the hub
+        may have done what it asks. Raises OSError or http.client.HTTPException otherwise.
         """
+        if self._is_closed_by_peer():
+            self.close()
         reused = self._connection is not None
         try:
-            return self._once(method, path, body, timeout_s)
+            return self._once(method, path, body, timeout_s, headers or {})
         except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
             self.close()
-            if not reused:
+            if not (reused and repeatable):
                 raise
-        return self._once(method, path, body, timeout_s)
+        return self._once(method, path, body, timeout_s, headers or {})
+
+    def abort(self) -> None:
+        """End the request that another thread waits for; it raises OSError or HTTPException."""
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _is_closed_by_peer(self) -> bool:
+        """Say whether an idle connection has something to read: nothing but its end is due."""
+        connection = self._connection
+        if connection is None or connection.sock is None:
+            return False
+        watch = select.poll()
+        watch.register(connection.sock, select.POLLIN)
+        return bool(watch.poll(0))
 
     def open_stream(
         self, path: str, *, headers: dict[str, str], timeout_s: float
@@ -80,7 +112,14 @@ class Exchange:
     ) -> None:
         self.close()
 
-    def _once(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Answer:
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout_s: float,
+        headers: Mapping[str, str],
+    ) -> Answer:
         connection = self._connection
         if connection is None:
             connection = http.client.HTTPConnection(self._host, self._port)
@@ -88,9 +127,11 @@ class Exchange:
         connection.timeout = timeout_s
         if connection.sock is not None:
             connection.sock.settimeout(timeout_s)
-        headers = self._headers if body is None else {**self._headers, **_JSON}
+        kind = {} if body is None else _JSON
         try:
-            connection.request(method, path, body=body, headers=headers)
+            connection.request(
+                method, path, body=body, headers={**self._headers, **kind, **headers}
+            )
             response = connection.getresponse()
             answer = Answer(response.status, response.read())
         except BaseException:

@@ -132,6 +132,13 @@ _ROWS: Final = (
         mutates=False,
     ),
     _row(
+        "notices",
+        messages.NoticesRequest,
+        messages.NoticesResult,
+        "Tell once what has come for an agent; claims nothing.",
+        mutates=False,
+    ),
+    _row(
         "handoff",
         messages.HandoffRequest,
         messages.HandoffResult,
@@ -151,6 +158,21 @@ _ROWS: Final = (
         humans.HumanInputRequest,
         humans.HumanInputResult,
         "Ask the person at the machine; the default action applies at the deadline.",
+        toolset=_BUS,
+    ),
+    _row(
+        "submit_human_input",
+        humans.HumanAnswerRequest,
+        humans.HumanAnswerResult,
+        "Answer a request as the person at the machine; needs the operator credential.",
+        toolset=_BUS,
+        privilege=_OPERATOR,
+    ),
+    _row(
+        "withdraw_human_input",
+        humans.HumanWithdrawRequest,
+        humans.HumanAnswerResult,
+        "Take back a request that you opened.",
         toolset=_BUS,
     ),
     _row(

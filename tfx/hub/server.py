@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
 import msgspec
 
 from tfx.core.clock import Clock, iso
 from tfx.hub.core import HubCore
-from tfx.hub.models import Caller, RunFacts
+from tfx.hub.models import AgentId, Caller, RunFacts, Unread
 from tfx.hub.places import HubFiles
 from tfx.hub.settings import HubSettings
 from tfx.hub.tokens import Credentials
 from tfx.hub.transport.auth import Doors
 from tfx.hub.transport.events import EventStream, Read
 from tfx.hub.transport.http import Application, Traffic
+from tfx.hub.transport.mcp.endpoint import MCP, Mcp
+from tfx.hub.transport.mcp.tools import tools_of
 from tfx.hub.transport.pages import pages
-from tfx.hub.transport.posts import Handler, posts
+from tfx.hub.transport.posts import Handler, bind, posts
 from tfx.hub.transport.serving import Serving
 from tfx.hub.transport.triflux import bridge
 from tfx.hub.wire.admin import ShutdownRequest, ShutdownResult
+from tfx.hub.wire.humans import HumanView
 from tfx.hub.wire.views import StatusRequest, StatusResult
 
 FINISH_S = 5.0
@@ -65,6 +68,10 @@ class Core(Protocol):
         """Return why the hub must not exit for idleness, or None (H-20)."""
         ...
 
+    def unread(self, agent: AgentId) -> Unread:
+        """Return what waits for an agent, from memory (H-38)."""
+        ...
+
     def refused(self, code: str) -> None:
         """Count a refusal by its code (H-76)."""
         ...
@@ -102,7 +109,9 @@ class Hub:
             metrics=self._metrics,
             events=EventStream(cast("Read", handlers["events"]), self.traffic, self._draining),
         )
-        hot = posts(handlers) | bridge(handlers)
+        bound = bind(handlers)
+        mcp = Mcp(tools_of(bound, core.unread, core.refused), version=facts.version)
+        hot = posts(bound) | bridge(handlers) | {MCP: mcp}
         self._serving = Serving(
             Application(
                 self._doors,
@@ -180,6 +189,7 @@ def open_core(
     facts: RunFacts,
     clock: Clock,
     *,
+    announce: Callable[[HumanView], None] | None = None,
     for_rebuild: bool = False,
 ) -> Core:
     """Open the database and build the services; raises what opening the store raises (K-23)."""
@@ -189,5 +199,6 @@ def open_core(
         clock=clock,
         durability=settings.durability,
         keep=settings.retention,
+        announce=announce,
         for_rebuild=for_rebuild,
     )

@@ -234,8 +234,13 @@ def _without(
             return
 
 
-def deletion(document: JsonValue, item: EntryItem) -> tuple[Edit, ...]:
-    """Return the edits that take an entry out, and its parents when we made them (S-56)."""
+def deletion(
+    document: JsonValue, item: EntryItem, orphans: Iterable[KeyPath] = ()
+) -> tuple[Edit, ...]:
+    """Return the edits that take an entry out, and its parents when we made them (S-56).
+
+    `orphans` are containers of ours whose own entry is gone already.
+    """
     record = item.record
     if record is None:
         raise ValueError("only a recorded entry is deleted")
@@ -243,14 +248,17 @@ def deletion(document: JsonValue, item: EntryItem) -> tuple[Edit, ...]:
         edits: list[Edit] = list(_without(array(document, item.key), item, record))
     else:
         edits = [DeleteKey(item.key)]
-    return (*edits, *_emptied_parents(document, record))
+    ours = {*record.created, *(path for path in orphans if path == item.key[: len(path)])}
+    return (*edits, *_emptied_parents(document, record, ours))
 
 
-def _emptied_parents(document: JsonValue, record: EntryRecord) -> Iterator[Edit]:
+def _emptied_parents(
+    document: JsonValue, record: EntryRecord, ours: Iterable[KeyPath]
+) -> Iterator[Edit]:
     """Yield the containers of ours that hold nothing more once the entry is gone."""
     gone = record.key
     single = not record.element
-    for path in sorted(record.created, key=len, reverse=True):
+    for path in sorted(ours, key=len, reverse=True):
         inside = _at(document, path)
         if record.element and path == record.key:
             single = isinstance(inside, list) and len(inside) == 1

@@ -169,7 +169,7 @@ def _edits(draft: Draft, item: EntryItem, decision: Decision) -> tuple[Edit, ...
     value = draft.document.value
     match decision.kind:
         case ActionKind.DELETE:
-            return deletion(value, item)
+            return deletion(value, item, draft.orphans)
         case ActionKind.RESTORE if decision.reason is Reason.REPLACED:
             return _give_back(draft, item)
         case ActionKind.CREATE | ActionKind.RESTORE:
@@ -192,7 +192,7 @@ def _give_back(draft: Draft, item: EntryItem) -> tuple[Edit, ...]:
         raise Obstacle(Reason.UNREADABLE, error.message) from error
     value = lookup(parse(draft.file.format, data), item.key)
     if value is MISSING:
-        return deletion(draft.document.value, item)
+        return deletion(draft.document.value, item, draft.orphans)
     return replacement(item, value)
 
 

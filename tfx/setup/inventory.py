@@ -88,7 +88,7 @@ def list_skills(paths: Paths) -> Result[ListData]:
     """Return bundled, installed, modified and foreign skills per root."""
     engine = Engine(paths.setup_dir)
     seen = survey(paths, engine)
-    plan = engine.plan(desired(paths, seen.scope, seen.settings, None))
+    plan = engine.plan(desired(paths, seen.scope, seen.settings, {}))
     states = _states(plan)
     roots = tuple(
         RootRow(paths.display(root.directory), root.agents, tuple(_skills(root.directory, states)))
@@ -101,7 +101,7 @@ def versions(paths: Paths) -> Result[VersionData]:
     """Return the version of tfx, how its assets stand, and every agent's version."""
     engine = Engine(paths.setup_dir)
     seen = survey(paths, engine, probe=True)
-    plan = engine.plan(desired(paths, seen.scope, seen.settings, None))
+    plan = engine.plan(desired(paths, seen.scope, seen.settings, {}))
     conflicts = sum(a.kind in {ActionKind.CONFLICT, ActionKind.REFUSED} for a in plan.actions)
     assets = AssetCounts(
         installed=sum(a.kind is ActionKind.UNCHANGED for a in plan.settled),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from tfx.agents.model import HUB_ENTRY
 from tfx.core.clock import iso
 from tfx.core.files import make_private_dir
 from tfx.core.paths import Paths
@@ -59,7 +60,9 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     rows = agent_rows(seen.found, seen.scope, names)
     missing = tuple(absent(row) for row in rows if row.name in names and not row.installed)
     notes = other_hub_note(paths)
-    preview = desired(paths, seen.scope, seen.settings, _link(paths, seen, options, make=False))
+    preview = desired(
+        paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=False)
+    )
     if options.mode is not Mode.APPLY:
         say("comparing with the disk")
         plan = engine.plan(preview, options.flags)
@@ -72,7 +75,9 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
         if plan.changes_shared_files and not ask(data):
             return declined(data)
     say("comparing with the disk")
-    wanted = desired(paths, seen.scope, seen.settings, _link(paths, seen, options, make=True))
+    wanted = desired(
+        paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=True)
+    )
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
     merges = _merges(engine, wanted, (outcome.action for outcome in report.outcomes))
     return reported(report, rows, notes, missing, merges)
@@ -92,15 +97,28 @@ def _engine(paths: Paths) -> Engine:
     return Engine(paths.setup_dir, git=paths.program("git"))
 
 
-def _link(paths: Paths, seen: Survey, options: Options, *, make: bool) -> Link | None:
-    """Return what the MCP entry leads to; a preview makes no token file (S-3)."""
-    match options.transport:
-        case None:
-            return None
-        case Transport.STDIO:
-            return stdio_link()
-        case Transport.HTTP:
-            return http_link(seen.settings, _bus_token(paths, make=make))
+def _links(
+    paths: Paths, engine: Engine, seen: Survey, options: Options, *, make: bool
+) -> dict[str, Link]:
+    """Return what each agent's MCP entry leads to: the bridge, unless HTTP was asked for (K-20).
+
+    An agent whose entry is recorded in one form keeps it until the option says otherwise. A
+    preview makes no token file (S-3).
+    """
+    recorded = {
+        record.agent: Transport.HTTP
+        for record in engine.manifest().entries.values()
+        if record.asset == HUB_ENTRY and any("Authorization" in leaf for leaf in record.leaves)
+    }
+    forms = {
+        one.agent.name: options.transport or recorded.get(one.agent.name) or Transport.STDIO
+        for one in seen.scope
+    }
+    bridge = stdio_link()
+    if Transport.HTTP not in forms.values():
+        return dict.fromkeys(forms, bridge)
+    direct = http_link(seen.settings, _bus_token(paths, make=make))
+    return {name: direct if form is Transport.HTTP else bridge for name, form in forms.items()}
 
 
 def _bus_token(paths: Paths, *, make: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfx.cli.context import Command, new_app
-from tfx.cli.hub import agents, bus, dead, life, log, service
+from tfx.cli.hub import agents, bus, dead, human, life, log, service
 
 SUMMARY = """Run the hub, the local daemon that agents write through.
 
@@ -23,6 +23,7 @@ def _add_commands() -> None:
     add("restart", cls=Command)(life.restart)
     add("ensure", cls=Command)(life.ensure)
     add("logs", cls=Command)(life.logs)
+    add("bridge", cls=Command)(life.bridge)
     add("install-service", cls=Command)(service.install_service)
     app.add_typer(service.token_app, name="token")
     app.add_typer(agents.app, name="agents")
@@ -31,6 +32,7 @@ def _add_commands() -> None:
     add("poll", cls=Command)(bus.poll)
     add("ack", cls=Command)(bus.ack)
     add("wait", cls=Command)(bus.wait)
+    app.add_typer(human.app, name="human")
     app.add_typer(dead.app, name="dead")
     add("trace", cls=Command)(log.trace)
     add("events", cls=Command)(log.events)

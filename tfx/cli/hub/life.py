@@ -57,6 +57,20 @@ def start(
     finish(ctx, "hub start", feature, _show_hub)
 
 
+def bridge(
+    tools: Annotated[
+        str, typer.Option("--tools", metavar="NAME[,NAME]", help="Toolsets to offer.")
+    ] = "bus",
+) -> None:
+    """Speak MCP on standard input and output for one agent; setup writes it into their settings.
+
+    It starts the hub when needed, survives its restarts, and ends with its input.
+    """
+    from tfx.hub.bridge.run import main
+
+    raise typer.Exit(main(["--tools", tools]))
+
+
 def stop(ctx: typer.Context) -> None:
     """Stop the hub; returns when its lock is free. Nothing running is fine."""
 

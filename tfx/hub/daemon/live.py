@@ -23,6 +23,7 @@ from tfx.core.clock import SystemClock
 from tfx.errors import OperationFailed
 from tfx.hub import server, tokens
 from tfx.hub import state as state_file
+from tfx.hub.announce import Announcer
 from tfx.hub.daemon import limits, notify, ports
 from tfx.hub.daemon.readiness import Ready
 from tfx.hub.daemon.run import Run, Undo
@@ -63,7 +64,9 @@ async def _live(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> End:
     state = _state_of(of)
     clock = SystemClock()
     facts = _facts_of(of, state)
-    core = server.open_core(of.files, of.settings, facts, clock)
+    env = {name: value for name, value in of.paths.env.items() if name != "TFX_HUB_TOKEN"}
+    announcer = Announcer(of.settings.notify, env)
+    core = server.open_core(of.files, of.settings, facts, clock, announce=announcer)
     try:
         credentials, made = tokens.ensure(of.paths, of.files)
         undo.note(made)

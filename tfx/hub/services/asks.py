@@ -8,6 +8,8 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tfx.core import canonical_json
 from tfx.errors import AgentUnavailable, InvalidRequest, StateConflict
 from tfx.hub.models import (
@@ -24,7 +26,7 @@ from tfx.hub.models import (
     topic_name,
 )
 from tfx.hub.services import posting
-from tfx.hub.services.shapes import json_object, members, message_of
+from tfx.hub.services.shapes import ENVELOPE_BYTES, cut, json_object, members, message_of
 from tfx.hub.store import messages, views
 from tfx.hub.store.events import Posted
 from tfx.hub.store.ids import new_id
@@ -80,8 +82,13 @@ class Asks:
             answered=result.response is not None,
             waited=request.await_response_ms > 0,
         )
-        if result.response is not None and op is not None:
+        if result.response is None:
+            return result
+        if op is not None:
             self._ack_answer(sender, result.response.message_id)
+        room = request.max_bytes - ENVELOPE_BYTES
+        if len(msgspec.json.encode(result.response)) > room:
+            return msgspec.structs.replace(result, response=cut(result.response, room))
         return result
 
     async def handoff(self, caller: Caller, request: HandoffRequest) -> HandoffResult:

@@ -18,6 +18,7 @@ from tfx.hub.models import (
     TraceId,
 )
 from tfx.hub.services import posting
+from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
 from tfx.hub.store import messages, views
 from tfx.hub.store.events import Kind, Posted, Purged, Replayed
 from tfx.hub.store.ids import new_id
@@ -63,8 +64,8 @@ class DeadLetters:
                     found.append(_letter(row))
                     if len(found) > request.limit:
                         break
-            more = len(found) > request.limit
-            shown = tuple(found[: request.limit])
+            shown, whole = fitting(found[: request.limit], request.max_bytes - ENVELOPE_BYTES)
+            more = not whole or len(found) > request.limit
             return DeadLettersResult(dead_letters=shown, next_after=shown[-1].seq if more else None)
 
         return await self._store.read(query)

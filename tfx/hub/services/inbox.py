@@ -31,6 +31,8 @@ from tfx.hub.wire.messages import (
     AckResult,
     Message,
     NotAcked,
+    NoticesRequest,
+    NoticesResult,
     PollRequest,
     PollResult,
     Waiting,
@@ -41,8 +43,10 @@ from tfx.hub.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tfx.core.database import Row
     from tfx.hub.models import Caller, Limits
     from tfx.hub.services.metrics import Metrics
+    from tfx.hub.services.vault import Vault
     from tfx.hub.store.candidate import Candidate
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
@@ -54,8 +58,9 @@ SUMMARY = 10
 class Inbox:
     """The receiving half of the bus."""
 
-    def __init__(self, store: Store, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, store: Store, limits: Limits, metrics: Metrics, vault: Vault) -> None:
         self._store = store
+        self._vault = vault
         self._limits = limits
         self._metrics = metrics
 
@@ -101,8 +106,11 @@ class Inbox:
                 await waiter.wait(until - monotonic())
             while True:
                 result = await self._store.write(command)
+                self._vault.drop(result.acked_ids)
                 if result.messages:
                     self._sample(result)
+                    if request.auto_ack:
+                        self._vault.drop(each.message_id for each in result.messages)
                     return result
                 # The acks are done: another round must not report them as unknown.
                 acked, refused, acks = list(result.acked_ids), list(result.not_acked), ()
@@ -115,6 +123,7 @@ class Inbox:
         agent = agent_id(request.agent_id, "agent_id")
         self._store.beats.touch(agent, self._store.clock.now_ms())
         done, left = await self._store.write(lambda tx: _ack(tx, agent, request.message_ids))
+        self._vault.drop(done)
         return AckResult(acked_ids=tuple(done), not_acked=tuple(left))
 
     async def wait(self, caller: Caller, request: WaitRequest) -> WaitResult:
@@ -134,6 +143,25 @@ class Inbox:
                         server_time_ms=self._store.clock.now_ms(),
                     )
 
+    async def notices(self, caller: Caller, request: NoticesRequest) -> NoticesResult:
+        """Tell what has come since the last call, each message once; claim nothing (H-70)."""
+        del caller
+        agent = agent_id(request.agent_id, "agent_id")
+        beats = self._store.beats
+        told = beats.notified(agent)
+
+        def query(reader: Reader) -> tuple[int, int, tuple[Waiting, ...]]:
+            row = reader.one(views.FRESH, (agent, reader.now_ms, told))
+            if row is None or not row[0]:
+                return 0, told, ()
+            rows = reader.all(views.FRESH_FIRST, (agent, reader.now_ms, told, SUMMARY))
+            return int(row[0]), int(row[1] or told), _waiting(rows)
+
+        fresh, last, first = await self._store.read(query)
+        beats.notify(agent, last)
+        total = self._store.tally.unread(agent).total
+        return NoticesResult(fresh=fresh, total=max(total, fresh), first=first)
+
     def _claim(
         self,
         tx: Tx,
@@ -146,12 +174,14 @@ class Inbox:
         held = _held(tx, agent, claim_id) if request.op_id is not None else []
         room = request.max_bytes - len(msgspec.json.encode(empty))
         if held:
-            shown = [message_of(each, each.attempts) for each in held]
+            shown = [self._vault.revealed(message_of(each, each.attempts)) for each in held]
             fitting = tuple(_fitting(shown, room))
             return _with(empty, fitting, more=False)
         wanted = request.max_messages
         found = messages.candidates(tx, agent, topics, wanted + 1)
-        shown = [message_of(each, each.attempts + 1) for each in found[:wanted]]
+        shown = [
+            self._vault.revealed(message_of(each, each.attempts + 1)) for each in found[:wanted]
+        ]
         fitting = tuple(_fitting(shown, room))
         for each in found[: len(fitting)]:
             messages.claim(tx, each, agent, claim_id, self._limits.visibility_ms)
@@ -235,7 +265,10 @@ def _with(empty: PollResult, found: tuple[Message, ...], *, more: bool) -> PollR
 
 
 def _summary(reader: Reader, agent: AgentId) -> tuple[Waiting, ...]:
-    rows = reader.all(views.WAITING, (agent, reader.now_ms, SUMMARY))
+    return _waiting(reader.all(views.WAITING, (agent, reader.now_ms, SUMMARY)))
+
+
+def _waiting(rows: list[Row]) -> tuple[Waiting, ...]:
     return tuple(
         Waiting(
             message_id=MessageId(str(identity)),

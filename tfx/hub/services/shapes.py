@@ -5,7 +5,7 @@ Knows neither the order of events nor who waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -21,10 +21,16 @@ from tfx.hub.models import (
 from tfx.hub.wire.messages import Message, Owed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tfx.errors import JsonValue
     from tfx.hub.store.candidate import Candidate
     from tfx.hub.store.views import OwedRow
 
+S = TypeVar("S", bound=msgspec.Struct)
+
+ENVELOPE_BYTES = 512
+"""Room for what stands around the list in a result (H-31)."""
 OWED_SHOWN = 5
 """So many owed and awaited answers stand in a poll result, oldest first (H-62)."""
 
@@ -100,6 +106,17 @@ def owed_of(rows: list[OwedRow]) -> tuple[Owed, ...]:
         )
         for row in rows
     )
+
+
+def fitting(items: Iterable[S], room: int) -> tuple[tuple[S, ...], bool]:
+    """Return the first items whose JSON fits into `room` bytes, at least one, and if all did."""
+    shown: list[S] = []
+    for item in items:
+        room -= len(msgspec.json.encode(item)) + 1
+        if room < 0 and shown:
+            return tuple(shown), False
+        shown.append(item)
+    return tuple(shown), True
 
 
 def cut(message: Message, room: int) -> Message:

@@ -14,10 +14,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from tfx.errors import InvalidRequest
-from tfx.hub.models import HUB, DeadReason, DefaultAction, HumanState, StreamNo
+from tfx.hub.models import DeadReason, StreamNo
 from tfx.hub.schema import registry
 from tfx.hub.store import humans, messages, rebuild, retention, runs, views
-from tfx.hub.store.events import Kind
 from tfx.hub.store.wakeups import DEADLINE, Inbox, Settled
 from tfx.hub.wire.admin import (
     Difference,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from tfx.hub.models import Caller, Limits, Retention
     from tfx.hub.services.metrics import Metrics
+    from tfx.hub.services.vault import Vault
     from tfx.hub.store.store import Store
     from tfx.hub.store.tx import Tx
 
@@ -52,9 +52,17 @@ class Upkeep:
     """The hub's own chores; `run` does them in time, each can be called by itself."""
 
     def __init__(
-        self, store: Store, limits: Limits, keep: Retention, metrics: Metrics, program: str
+        self,
+        store: Store,
+        limits: Limits,
+        keep: Retention,
+        metrics: Metrics,
+        vault: Vault,
+        *,
+        program: str,
     ) -> None:
         self._store = store
+        self._vault = vault
         self._limits = limits
         self._keep = keep
         self._metrics = metrics
@@ -88,6 +96,7 @@ class Upkeep:
         await self._chore("clock", self.follow_clock)
         await self._chore("deliveries", self.sweep_deliveries)
         await self._chore("human-deadlines", self.sweep_humans)
+        self._vault.sweep()
         now = monotonic()
         if now >= self._fallback_at:
             self._fallback_at = now + FALLBACK_S
@@ -116,7 +125,12 @@ class Upkeep:
 
     async def sweep_humans(self) -> int:
         """Apply the default action of requests whose deadline has passed (H-64, H-65)."""
-        return await self._store.write(_expire_humans)
+        swept = 0
+        while True:
+            count = await self._store.write(_expire_humans)
+            swept += count
+            if count < BATCH:
+                return swept
 
     async def wake_the_forgotten(self) -> None:
         """Wake waits whose reason is in the database, whatever happened to the wake-up."""
@@ -272,15 +286,5 @@ class Upkeep:
 def _expire_humans(tx: Tx) -> int:
     found = humans.due(tx, BATCH)
     for each in found:
-        default = DefaultAction(each.default_action)
-        humans.close(
-            tx,
-            each,
-            humans.Closing(
-                kind=Kind.HUMAN_REQUEST_EXPIRED,
-                state=HumanState.TIMED_OUT,
-                actor=HUB,
-                action=default.value,
-            ),
-        )
+        humans.expire(tx, each)
     return len(found)

@@ -20,7 +20,7 @@ from tfx.hub.models import (
     TraceId,
     agent_id,
 )
-from tfx.hub.services.shapes import OWED_SHOWN, owed_of
+from tfx.hub.services.shapes import ENVELOPE_BYTES, OWED_SHOWN, fitting, owed_of
 from tfx.hub.store import agents as agent_rows
 from tfx.hub.store import views
 from tfx.hub.wire.agents import AgentsRequest
@@ -111,7 +111,11 @@ class Views:
                         "scope trace needs trace_id", details={"field": "trace_id"}
                     )
                 wanted = TraceRequest(trace_id=request.trace_id, after=_seq(request.after))
-                return self._status(trace=await self.trace(caller, wanted))
+                page = await self.trace(caller, wanted)
+                items, whole = fitting(page.items, request.max_bytes - ENVELOPE_BYTES)
+                if not whole:
+                    page = msgspec.structs.replace(page, items=items, next_after=items[-1].seq)
+                return self._status(trace=page)
             case StatusScope.AGENT:
                 return await self._agent_status(caller, request)
 
@@ -119,7 +123,9 @@ class Views:
         if request.agent_id is None:
             wanted = AgentsRequest(after=_name(request.after), limit=50)
             page = await self._list_agents(caller, wanted)
-            return self._status(agents=page.agents, next_after=page.next_after)
+            agents, whole = fitting(page.agents, request.max_bytes - ENVELOPE_BYTES)
+            following = page.next_after if whole else agents[-1].agent_id
+            return self._status(agents=agents, next_after=following)
         name = agent_id(request.agent_id, "agent_id")
 
         def query(reader: Reader) -> StatusResult:

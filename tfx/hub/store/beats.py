@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from tfx.core.database import Connection
 
 _SAVE = (
-    "INSERT INTO beats (agent, seen_at_ms, lease_expires_ms) VALUES (?, ?, ?) "
+    "INSERT INTO beats (agent, seen_at_ms, lease_expires_ms, notified_seq) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (agent) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, "
-    "lease_expires_ms = excluded.lease_expires_ms"
+    "lease_expires_ms = excluded.lease_expires_ms, notified_seq = excluded.notified_seq"
 )
 
 
@@ -32,15 +32,17 @@ class Beats:
 
     def __init__(self) -> None:
         self._beats: dict[str, Beat] = {}
+        self._notified: dict[str, int] = {}
         self._dirty: set[str] = set()
         self._lock = threading.Lock()
 
     def load(self, connection: Connection) -> None:
         """Read what the last run saved."""
-        for agent, seen, expires in connection.execute(
-            "SELECT agent, seen_at_ms, lease_expires_ms FROM beats"
+        for agent, seen, expires, notified in connection.execute(
+            "SELECT agent, seen_at_ms, lease_expires_ms, notified_seq FROM beats"
         ):
             self._beats[str(agent)] = Beat(int(seen), int(expires))
+            self._notified[str(agent)] = int(notified)
 
     def get(self, agent: str) -> Beat | None:
         """Return the beat of an agent, if one was ever taken."""
@@ -70,6 +72,16 @@ class Beats:
             self._beats[agent] = Beat(now_ms, now_ms)
             self._dirty.add(agent)
 
+    def notified(self, agent: str) -> int:
+        """Return up to which seq an agent was told of its mail (H-70)."""
+        return self._notified.get(agent, 0)
+
+    def notify(self, agent: str, seq: int) -> None:
+        """Record that an agent was told of its mail up to a seq."""
+        with self._lock:
+            self._notified[agent] = max(seq, self._notified.get(agent, 0))
+            self._dirty.add(agent)
+
     def shift(self, jump_ms: int) -> None:
         """Move every beat with a jump of the clock (EV-B9)."""
         with self._lock:
@@ -83,15 +95,19 @@ class Beats:
         """Write what changed, inside the writer's transaction."""
         with self._lock:
             dirty, self._dirty = self._dirty, set()
-            rows = [(agent, self._beats.get(agent)) for agent in sorted(dirty)]
-        for agent, beat in rows:
+            rows = [
+                (agent, self._beats.get(agent), self._notified.get(agent, 0))
+                for agent in sorted(dirty)
+            ]
+        for agent, beat, notified in rows:
             if beat is None:
                 connection.execute("DELETE FROM beats WHERE agent = ?", (agent,))
             else:
-                connection.execute(_SAVE, (agent, beat.seen_at_ms, beat.lease_expires_ms))
+                connection.execute(_SAVE, (agent, beat.seen_at_ms, beat.lease_expires_ms, notified))
 
     def forget(self, agent: str) -> None:
         """Drop the beat of an agent that is forgotten."""
         with self._lock:
             self._beats.pop(agent, None)
+            self._notified.pop(agent, None)
             self._dirty.add(agent)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.core import canonical_json
 from tfx.hub.models import (
+    HUB,
     AgentId,
     HumanRequestId,
     HumanState,
@@ -46,6 +47,9 @@ NEXT_DEADLINE: Final = "SELECT min(deadline_ms) FROM human_requests WHERE closed
 
 RESPONSE_TOPIC: Final = "human.response"
 RESPONSE_PRIORITY: Final = 7
+MARK: Final = "secret"
+"""The member of a response that says where a secret content is."""
+HELD: Final = "held"
 RESPONSE_TTL_MS: Final = 30 * 86_400_000
 
 
@@ -73,7 +77,10 @@ class HumanRow:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How a request ends: `content` goes to the requester, `stored` into the log."""
+    """How a request ends: `content` goes to the requester, `stored` into the log.
+
+    Of a secret neither holds the value; the response only says that there is one (H-48).
+    """
 
     kind: Kind
     state: HumanState
@@ -82,6 +89,8 @@ class Closing:
     answered_by: str | None = None
     content: JsonValue = None
     stored: bytes | None = None
+    is_secret: bool = False
+    op: Op | None = None
 
 
 def open_request(tx: Tx, wanted: HumanRow, op: Op | None) -> Event:
@@ -121,6 +130,7 @@ def close(tx: Tx, found: HumanRow, closing: Closing) -> MessageId:
         closing.actor,
         HumanClosed(response=response, state=closing.state.value, answered_by=closing.answered_by),
         payload=closing.stored,
+        op=closing.op,
     )
     payload: dict[str, JsonValue] = {
         "request_id": found.id,
@@ -129,6 +139,8 @@ def close(tx: Tx, found: HumanRow, closing: Closing) -> MessageId:
         "submitted_by": closing.answered_by,
         "timed_out": closing.kind is Kind.HUMAN_REQUEST_EXPIRED,
     }
+    if closing.is_secret:
+        payload[MARK] = HELD
     draft = messages.Draft(
         id=response,
         type=MessageType.HUMAN_RESPONSE,
@@ -146,6 +158,20 @@ def close(tx: Tx, found: HumanRow, closing: Closing) -> MessageId:
     tx.effects.append(Counted(pending_humans=-1))
     tx.signals.append(Settled(found.stream))
     return response
+
+
+def expire(tx: Tx, found: HumanRow) -> MessageId:
+    """Close a request with its default action (H-65)."""
+    return close(
+        tx,
+        found,
+        Closing(
+            kind=Kind.HUMAN_REQUEST_EXPIRED,
+            state=HumanState.TIMED_OUT,
+            actor=HUB,
+            action=found.default_action,
+        ),
+    )
 
 
 def find(source: Tx | Reader, request_id: str) -> HumanRow | None:

@@ -43,6 +43,15 @@ WAITING: Final = (
     "JOIN messages m ON m.stream = d.message WHERE d.receiver = ? AND d.state = 'queued' "
     "AND d.due_at_ms > ? ORDER BY d.priority DESC, d.message LIMIT ?"
 )
+FRESH: Final = (
+    "SELECT count(*), max(d.message) FROM deliveries d WHERE d.receiver = ? "
+    "AND d.state = 'queued' AND d.due_at_ms > ? AND d.message > ?"
+)
+FRESH_FIRST: Final = (
+    "SELECT m.id, m.type, m.sender, m.topic, m.priority FROM deliveries d "
+    "JOIN messages m ON m.stream = d.message WHERE d.receiver = ? AND d.state = 'queued' "
+    "AND d.due_at_ms > ? AND d.message > ? ORDER BY d.priority DESC, d.message LIMIT ?"
+)
 _DEAD_COLUMNS: Final = (
     "SELECT d.closed_seq, m.id, m.sender, d.receiver, m.topic, m.type, d.reason, d.last_error, "
     "d.attempts, d.closed_at_ms, m.trace_id, d.replayed_as, d.message, d.priority "

@@ -23,7 +23,7 @@ EVENTS = "/v1/events"
 """The stream by GET; the operation of that name by POST."""
 
 Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-Post: TypeAlias = Callable[[Caller, bytes, Receive, Send], Awaitable[None]]
+Post: TypeAlias = Callable[[Scope, Caller, bytes, Receive, Send], Awaitable[None]]
 """Answers one body; it may listen on `receive` for the client's hanging up."""
 
 _JSON = b"application/json"
@@ -105,7 +105,7 @@ class Application:
             )
         _check_type(headers)
         body = await _read(receive)
-        await post(caller, body, receive, send)
+        await post(scope, caller, body, receive, send)
 
 
 class ClientGoneError(Exception):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from tfx.hub.models import Caller, Privilege
 from tfx.hub.operations import OPERATIONS, Operation
 from tfx.hub.transport.http import ClientGoneError, Post
 from tfx.hub.transport.json_text import decode
-from tfx.hub.transport.replies import Message, Receive, Send, reply, succeed
+from tfx.hub.transport.replies import Message, Receive, Scope, Send, reply, succeed
 
 Handler: TypeAlias = Callable[[Caller, Any], Awaitable[msgspec.Struct]]
 T = TypeVar("T")
@@ -28,31 +28,56 @@ _WAIT_FIELDS = ("wait_ms", "await_response_ms")
 _SOON_S = 0.05
 
 
-def posts(handlers: Mapping[str, Handler]) -> dict[str, Post]:
-    """Return the paths of every operation; a row without a handler is a KeyError at start."""
-    return {PREFIX + row.name: _post(row, handlers[row.name]) for row in OPERATIONS.values()}
+class Bound:
+    """A row of the operation table bound to its handler: decode and check, then call."""
 
+    def __init__(self, row: Operation, handler: Handler) -> None:
+        self.row = row
+        self.fields = tuple(field.encode_name for field in msgspec.structs.fields(row.request))
+        self._decoder = msgspec.json.Decoder(row.request)
+        self._handler = handler
+        self._wait_field = next((name for name in _WAIT_FIELDS if name in self.fields), None)
+        self._needs_operator = row.privilege is Privilege.OPERATOR
 
-def _post(row: Operation, handler: Handler) -> Post:
-    decoder = msgspec.json.Decoder(row.request)
-    fields = tuple(field.encode_name for field in msgspec.structs.fields(row.request))
-    wait_field = next((name for name in _WAIT_FIELDS if name in fields), None)
-    needs_operator = row.privilege is Privilege.OPERATOR
-    name = row.name
+    def decode(self, caller: Caller, body: bytes, *, checked: bool = False) -> msgspec.Struct:
+        """Return the request in a body, once the caller may make it (H-28, H-47).
 
-    async def serve(caller: Caller, body: bytes, receive: Receive, send: Send) -> None:
-        if needs_operator and not caller.operator:
+        Raises AccessDenied `operator-needed`, InvalidRequest as `json_text.decode` does.
+        """
+        if self._needs_operator and not caller.operator:
+            name = self.row.name
             raise AccessDenied(
                 f"{name} needs the operator credential",
                 code="operator-needed",
                 hint=f"run it as the person at this machine: tfx hub {name.replace('_', ' ')}",
             )
-        request = decode(body, decoder, fields)
-        if wait_field is not None and getattr(request, wait_field) > 0:
-            answer = await unless_gone(handler(caller, request), receive)
-        else:
-            answer = await handler(caller, request)
-        await reply(send, 200, succeed(answer))
+        return decode(body, self._decoder, self.fields, checked=checked)
+
+    async def run(
+        self, caller: Caller, request: msgspec.Struct, receive: Receive
+    ) -> msgspec.Struct:
+        """Call the handler; a wait ends when the client hangs up."""
+        if self._wait_field is not None and getattr(request, self._wait_field) > 0:
+            return await unless_gone(self._handler(caller, request), receive)
+        return await self._handler(caller, request)
+
+
+def posts(bound: Iterable[Bound]) -> dict[str, Post]:
+    """Return the paths of every operation."""
+    return {PREFIX + each.row.name: _post(each) for each in bound}
+
+
+def bind(handlers: Mapping[str, Handler]) -> tuple[Bound, ...]:
+    """Bind every row of the table; a row without a handler is a KeyError at start (K-21)."""
+    return tuple(Bound(row, handlers[row.name]) for row in OPERATIONS.values())
+
+
+def _post(bound: Bound) -> Post:
+    async def serve(
+        _scope: Scope, caller: Caller, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        request = bound.decode(caller, body)
+        await reply(send, 200, succeed(await bound.run(caller, request, receive)))
 
     return serve
 

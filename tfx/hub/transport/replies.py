@@ -58,6 +58,18 @@ async def reply(send: Send, status: int, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+async def accept(send: Send) -> None:
+    """Take a message that gets no answer: 202 without a body."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 202,
+            "headers": [(b"content-length", b"0")],
+        }
+    )
+    await send({"type": "http.response.body", "body": b""})
+
+
 async def refuse(send: Send, error: TfxError) -> None:
     """Send an error; 405 names the method that works, 401 the scheme."""
     status = status_of(error)

@@ -17,7 +17,7 @@ from tfx.hub.models import AgentId, Caller, MessageType, Topic
 from tfx.hub.transport.http import Post
 from tfx.hub.transport.json_text import decode
 from tfx.hub.transport.posts import Handler, end
-from tfx.hub.transport.replies import Receive, Send, reply, succeed
+from tfx.hub.transport.replies import Receive, Scope, Send, reply, succeed
 from tfx.hub.wire.agents import DeregisterRequest, RegisterRequest
 from tfx.hub.wire.fields import AgentName, IdText, TopicText, empty_object
 from tfx.hub.wire.messages import AckRequest, Message, PollRequest, PollResult, PublishRequest
@@ -79,7 +79,9 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
 def bridge(handlers: Mapping[str, Handler]) -> dict[str, Post]:
     """Return the four paths, bound to the handlers of the operations they stand for."""
 
-    async def register(caller: Caller, body: bytes, _receive: Receive, send: Send) -> None:
+    async def register(
+        _scope: Scope, caller: Caller, body: bytes, _receive: Receive, send: Send
+    ) -> None:
         asked = _decoded(body, _REGISTER)
         lease_ms = (asked.timeout_sec + _GRACE_S) * 1000
         request = RegisterRequest(
@@ -92,7 +94,9 @@ def bridge(handlers: Mapping[str, Handler]) -> dict[str, Post]:
         )
         await reply(send, 200, succeed(await handlers["register"](caller, request)))
 
-    async def result(caller: Caller, body: bytes, _receive: Receive, send: Send) -> None:
+    async def result(
+        _scope: Scope, caller: Caller, body: bytes, _receive: Receive, send: Send
+    ) -> None:
         asked = _decoded(body, _RESULT)
         request = PublishRequest(
             sender=asked.agent_id,
@@ -105,7 +109,9 @@ def bridge(handlers: Mapping[str, Handler]) -> dict[str, Post]:
         )
         await reply(send, 200, succeed(await handlers["publish"](caller, request)))
 
-    async def context(caller: Caller, body: bytes, receive: Receive, send: Send) -> None:
+    async def context(
+        _scope: Scope, caller: Caller, body: bytes, receive: Receive, send: Send
+    ) -> None:
         asked = _decoded(body, _CONTEXT)
         request = PollRequest(
             agent_id=asked.agent_id,
@@ -122,7 +128,9 @@ def bridge(handlers: Mapping[str, Handler]) -> dict[str, Post]:
             ids = tuple(message.id for message in messages)
             await handlers["ack"](caller, AckRequest(agent_id=asked.agent_id, message_ids=ids))
 
-    async def deregister(caller: Caller, body: bytes, _receive: Receive, send: Send) -> None:
+    async def deregister(
+        _scope: Scope, caller: Caller, body: bytes, _receive: Receive, send: Send
+    ) -> None:
         asked = _decoded(body, _DEREGISTER)
         await handlers["deregister"](caller, DeregisterRequest(agent_id=asked.agent_id))
         await reply(send, 200, succeed({"agent_id": asked.agent_id, "status": "offline"}))

@@ -20,7 +20,10 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class Mutation(Request, frozen=True, kw_only=True):
     """Base of a request that changes something: the same key again returns the first result."""
 
-    op_id: Annotated[OpId, Meta(min_length=1, max_length=200)] | None = None
+    op_id: (
+        Annotated[OpId, Meta(min_length=1, max_length=200, description="your key for a safe retry")]
+        | None
+    ) = None
 
 
 class Repeatable(Mutation, frozen=True, kw_only=True):
@@ -44,7 +47,9 @@ def empty_object() -> msgspec.Raw:
 
 
 AgentName: TypeAlias = Annotated[AgentId, Meta(min_length=3, max_length=64)]
-Recipient: TypeAlias = Annotated[str, Meta(min_length=3, max_length=134)]
+Recipient: TypeAlias = Annotated[
+    str, Meta(min_length=3, max_length=134, description="an agent id or topic:NAME")
+]
 TopicText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 IdText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 LongText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -60,6 +65,7 @@ PageSize: TypeAlias = Annotated[int, Meta(ge=1, le=500)]
 AfterCursor: TypeAlias = Annotated[Cursor, Meta(min_length=1, max_length=128)]
 References: TypeAlias = Annotated[tuple[ShortText, ...], Meta(max_length=32)]
 Topics: TypeAlias = Annotated[tuple[TopicText, ...], Meta(max_length=64)]
+Deferred: TypeAlias = Annotated[bool, Meta(description="keep it for a receiver to come")]
 Ids: TypeAlias = Annotated[tuple[IdText, ...], Meta(max_length=100)]
 
 DEFAULT_MAX_BYTES = 16_384

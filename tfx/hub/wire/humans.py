@@ -15,9 +15,11 @@ from tfx.hub.models import (
     ChannelPreference,
     CorrelationId,
     DefaultAction,
+    HumanAction,
     HumanKind,
     HumanRequestId,
     HumanState,
+    MessageId,
     TraceId,
 )
 from tfx.hub.wire.fields import (
@@ -29,6 +31,8 @@ from tfx.hub.wire.fields import (
     PageSize,
     Request,
     Response,
+    ShortText,
+    empty_object,
 )
 
 
@@ -38,8 +42,8 @@ class HumanInputRequest(Mutation, frozen=True, kw_only=True):
     requester_agent: AgentName
     kind: HumanKind
     prompt: LongText
-    requested_schema: JsonObject
-    deadline_ms: Annotated[int, Meta(ge=1_000, le=30 * 86_400_000)]
+    requested_schema: Annotated[JsonObject, Meta(description="JSON Schema of the answer's content")]
+    deadline_ms: Annotated[int, Meta(ge=1_000, le=30 * 86_400_000, description="from now")]
     default_action: DefaultAction
     channel_preference: ChannelPreference = ChannelPreference.TERMINAL
     correlation_id: IdText | None = None
@@ -54,11 +58,40 @@ class HumanInputResult(Response, frozen=True, kw_only=True):
     deadline_ms: int
 
 
+class HumanAnswerRequest(Mutation, frozen=True, kw_only=True):
+    """Answer a request; `digest` binds the answer to the question that was shown (H-66).
+
+    `submitted_by` is triflux's and proves nothing: only the operator credential does (H-47).
+    """
+
+    request_id: IdText
+    action: HumanAction
+    content: JsonObject = msgspec.field(default_factory=empty_object)
+    digest: Annotated[str, Meta(min_length=64, max_length=64)] | None = None
+    submitted_by: ShortText | None = None
+
+
+class HumanAnswerResult(Response, frozen=True, kw_only=True):
+    """The request is closed; the message that tells its requester is committed with it (H-65)."""
+
+    request_id: HumanRequestId
+    new_state: HumanState
+    forwarded_message_id: MessageId
+
+
+class HumanWithdrawRequest(Mutation, frozen=True, kw_only=True):
+    """Take a request back; only the agent that opened it may."""
+
+    request_id: IdText
+    requester_agent: AgentName
+
+
 class HumanListRequest(Request, frozen=True, kw_only=True):
     """List pending requests, or with `include_closed` all that are kept."""
 
     include_closed: bool = False
     requester_agent: AgentName | None = None
+    request_id: IdText | None = None
     after: IdText | None = None
     limit: PageSize = 100
 

@@ -24,6 +24,7 @@ from tfx.hub.models import (
 from tfx.hub.wire.fields import (
     DEFAULT_MAX_BYTES,
     AgentName,
+    Deferred,
     Ids,
     IdText,
     JsonObject,
@@ -53,7 +54,7 @@ class PublishRequest(Mutation, frozen=True, kw_only=True):
     payload: JsonObject
     priority: PriorityLevel = 5
     ttl_ms: TtlMs = 300_000
-    deferred: bool = False
+    deferred: Deferred = False
     correlation_id: IdText | None = None
     trace_id: IdText | None = None
 
@@ -77,10 +78,11 @@ class AskRequest(Mutation, frozen=True, kw_only=True):
     payload: JsonObject = field(default_factory=empty_object)
     priority: PriorityLevel = 5
     ttl_ms: TtlMs = 300_000
-    await_response_ms: WaitMs = 0
-    deferred: bool = False
+    await_response_ms: Annotated[WaitMs, Meta(description="0 returns a ticket at once")] = 0
+    deferred: Deferred = False
     correlation_id: IdText | None = None
     trace_id: IdText | None = None
+    max_bytes: MaxBytes = DEFAULT_MAX_BYTES
 
 
 class Message(Response, frozen=True, kw_only=True):
@@ -123,7 +125,7 @@ class HandoffRequest(Mutation, frozen=True, kw_only=True):
     context_refs: References = ()
     priority: PriorityLevel = 5
     ttl_ms: TtlMs = 600_000
-    deferred: bool = False
+    deferred: Deferred = False
     correlation_id: IdText | None = None
     trace_id: IdText | None = None
 
@@ -145,8 +147,8 @@ class PollRequest(Mutation, frozen=True, kw_only=True):
     wait_ms: WaitMs = 1_000
     max_messages: Annotated[int, Meta(ge=1, le=100)] = 20
     include_topics: Topics = ()
-    ack_ids: Ids = ()
-    auto_ack: bool = False
+    ack_ids: Annotated[Ids, Meta(description="message ids to confirm first")] = ()
+    auto_ack: Annotated[bool, Meta(description="confirm what this poll returns")] = False
     max_bytes: MaxBytes = DEFAULT_MAX_BYTES
 
 
@@ -211,6 +213,12 @@ class Waiting(Response, frozen=True, kw_only=True):
     priority: int
 
 
+class NoticesRequest(Request, frozen=True, kw_only=True):
+    """Ask what has come for an agent that no hook has told it yet (H-70)."""
+
+    agent_id: AgentName
+
+
 class WaitResult(Response, frozen=True, kw_only=True):
     """How much waits, and the first ten of it; `total` 0 after a time-out or a drain."""
 
@@ -218,3 +226,11 @@ class WaitResult(Response, frozen=True, kw_only=True):
     urgent: int
     first: tuple[Waiting, ...]
     server_time_ms: int
+
+
+class NoticesResult(Response, frozen=True, kw_only=True):
+    """What is new since the last call, the most urgent ten of it, and how much waits in all."""
+
+    fresh: int
+    total: int
+    first: tuple[Waiting, ...]

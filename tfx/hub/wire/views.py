@@ -194,6 +194,7 @@ class DeadLettersRequest(Request, frozen=True, kw_only=True):
     topic: TopicText | None = None
     after: Whole = 0
     limit: PageSize = 50
+    max_bytes: MaxBytes = DEFAULT_MAX_BYTES
 
 
 class DeadLetter(Response, frozen=True, kw_only=True):

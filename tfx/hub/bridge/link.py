@@ -1,0 +1,226 @@
+"""The bridge's way to the hub: where it is, who we are to it, one call, again after a restart.
+
+Knows no line of the client; standard library only, so that it starts quickly and stays small.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tfx.core import process
+from tfx.core.paths import Paths
+from tfx.errors import AgentUnavailable, OperationFailed, TfxError
+from tfx.hub import ancestry, state, tokens
+from tfx.hub.exchange import Answer, Exchange, unreachable
+from tfx.hub.places import HubFiles
+
+ANSWER_S: Final = 60.0
+"""The hub answers within 45 s (H-39)."""
+PERSIST_S: Final = 30.0
+"""So long a call is tried again while the hub is away."""
+_ENSURE_S: Final = 45.0
+_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_UNAUTHORIZED: Final = 401
+_OK: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One run of the hub: its address and the token that it takes."""
+
+    url: str
+    instance: str
+    token: str | None
+
+
+class Hub:
+    """The hub as all calls of this bridge share it: its place, and who the bridge is to it."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._files = HubFiles.of(paths)
+        self._lock = threading.Lock()
+        self._place: Place | None = None
+        self._attached: tuple[str, str | None] | None = None
+        self._failed_at = -PERSIST_S
+        self._failure: TfxError | None = None
+        self.client: str | None = None
+        """The name by which the client introduced itself."""
+
+    def place(self) -> Place:
+        """Return where the hub is, starting it when nothing says that one runs.
+
+        Raises AgentUnavailable or OperationFailed when there is none and none can be started.
+        """
+        with self._lock:
+            if self._place is None:
+                self._place = self._recorded()
+            if self._place is None:
+                self._ensure()
+                self._place = self._recorded()
+            if self._place is None:
+                raise AgentUnavailable(
+                    "no hub is running", code="hub-not-running", hint="tfx hub start"
+                )
+            return self._place
+
+    def lost(self, place: Place) -> None:
+        """Take back a place that did not answer; the next call looks, and starts a hub at need."""
+        with self._lock:
+            if self._place is not place:
+                return
+            self._place = None
+            recorded = self._recorded()
+            if recorded is not None and recorded != place:
+                self._place = recorded
+            elif not self._paths.env.get("TFX_HUB_URL"):
+                self._ensure()
+
+    def forget(self, place: Place) -> None:
+        """Read the records again at the next look, without starting anything."""
+        with self._lock:
+            if self._place is place:
+                self._place = None
+
+    def agent(self, exchange: Exchange, place: Place) -> str | None:
+        """Return our name at this run of the hub, asking for it once (K-27)."""
+        attached = self._attached
+        if attached is None or attached[0] != place.instance:
+            attached = (place.instance, self._attach(exchange))
+            self._attached = attached
+        return attached[1]
+
+    def _attach(self, exchange: Exchange) -> str | None:
+        found = ancestry.belongs_to(default_cli=self.client or ancestry.UNKNOWN_CLI)
+        if found is None:
+            return None
+        body = {
+            "cli": found.cli[:64],
+            "workspace": found.workspace,
+            "process": ancestry.facts_of(found.process),
+            "agent_id": self._paths.env.get("TFX_AGENT_ID") or None,
+        }
+        data = json.dumps(body).encode()
+        answer = exchange.send("POST", "/v1/attach", data, timeout_s=ANSWER_S)
+        if answer.status != _OK:
+            return None  # what is wrong will be told to the call itself
+        name = json.loads(answer.body)["data"]["agent_id"]
+        return name if isinstance(name, str) else None
+
+    def _recorded(self) -> Place | None:
+        token = tokens.read_bus(self._paths, self._files)
+        given = self._paths.env.get("TFX_HUB_URL", "")
+        if given:
+            return Place(given.removesuffix("/").removesuffix("/mcp"), "", token)
+        run = state.read(self._files.state)
+        return None if run is None else Place(run.url, run.instance, token)
+
+    def _ensure(self) -> None:
+        """Run `tfx hub ensure`; one that has just failed is not tried again at once."""
+        now = time.monotonic()
+        if self._failure is not None and now - self._failed_at < _LONGEST_PAUSE_S:
+            raise self._failure
+        self._failure = None
+        argv = [sys.executable, "-E", "-P", "-m", "tfx", "hub", "ensure", "--json"]
+        done = process.run(argv, env=self._paths.env, timeout_s=_ENSURE_S)
+        if not done.ok:
+            self._failed_at, self._failure = time.monotonic(), _told(done.stdout)
+            raise self._failure
+
+
+class Link:
+    """One connection to the hub, for one call at a time."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._place: Place | None = None
+        self._exchange: Exchange | None = None
+        self._cancelled = False
+
+    def call(self, path: str, data: bytes, headers: Mapping[str, str]) -> Answer | None:
+        """Send a body to the hub, again after a restart of it; None when `cancel` ended it.
+
+        It may be sent twice: what changes something must carry a key (K-26). Raises TfxError.
+        """
+        until = time.monotonic() + PERSIST_S
+        pause_s = _PAUSE_S
+        while True:
+            place = self._hub.place()
+            try:
+                return self._once(place, path, data, headers)
+            except TimeoutError as error:
+                self._drop()
+                raise unreachable(place.url, error) from error
+            except (OSError, http.client.HTTPException) as error:
+                self._drop()
+                if self._cancelled:
+                    return None
+                if time.monotonic() >= until:
+                    raise unreachable(place.url, error) from error
+            self._hub.lost(place)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def begin(self) -> None:
+        """Forget that an earlier call was cancelled."""
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """End the running call from another thread: the hub then stops what it waits for."""
+        self._cancelled = True
+        if self._exchange is not None:
+            self._exchange.abort()
+
+    def _once(
+        self, place: Place, path: str, data: bytes, headers: Mapping[str, str]
+    ) -> Answer | None:
+        if self._exchange is None or self._place != place:
+            self._drop()
+            self._place, self._exchange = place, Exchange(place.url, place.token)
+        exchange = self._exchange
+        agent = self._hub.agent(exchange, place)
+        named = {} if agent is None else {"Tfx-Agent": agent}
+        if self._cancelled:
+            return None
+        answer = exchange.send(
+            "POST",
+            path,
+            data,
+            timeout_s=ANSWER_S,
+            headers={**headers, **named},
+            repeatable=False,  # `call` repeats it, unless it was cancelled
+        )
+        if answer.status == _UNAUTHORIZED and self._hub_has_another(place):
+            raise ConnectionError("the token was renewed")
+        return answer
+
+    def _hub_has_another(self, place: Place) -> bool:
+        """Say whether another token or another hub is recorded by now."""
+        self._hub.forget(place)
+        return self._hub.place() != place
+
+    def _drop(self) -> None:
+        if self._exchange is not None:
+            self._exchange.close()
+            self._exchange = None
+
+
+def _told(output: bytes) -> TfxError:
+    """Return the problem that `tfx hub ensure` reports."""
+    try:
+        problem = json.loads(output)["problems"][0]
+        return OperationFailed(
+            str(problem["message"]), code=str(problem["code"]), hint=problem.get("hint")
+        )
+    except (ValueError, LookupError, TypeError):
+        return OperationFailed(
+            "the hub cannot be started", code="hub-not-running", hint="tfx hub start"
+        )

@@ -1,0 +1,1 @@
+"""MCP in front of the operations: both eras, stateless; no rules and no SQL (H-33)."""
