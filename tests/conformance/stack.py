@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import uvloop
 
 from tests.hub.driver import FACTS
 from tfx.core.clock import SystemClock
@@ -120,7 +121,7 @@ async def _refuse(_call: Call) -> Answer:
 @contextlib.contextmanager
 def serving(directory: Path) -> Iterator[int]:
     """Serve the stack on a free port in a thread of its own."""
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
     listener = socket.create_server(("127.0.0.1", 0))
     ready, ended = threading.Event(), threading.Event()
     stop = asyncio.Event()
