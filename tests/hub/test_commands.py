@@ -33,7 +33,7 @@ ELSEWHERE = {
     "rebuild_check": "tfx hub rebuild --check",
     "dead_letters": "tfx hub dead list",
     "shutdown": "tfx hub stop",
-    "unread": "hooks",
+    "notices": "hooks",
 }
 
 
