@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 Script = Generator[bytes, bytes, None]
 
+MODERN = "2026-07-28"
 TEXT = "The quick brown fox jumps over the lazy dog. " * 9  # about 400 bytes
 LANE = 900
 _ID = re.compile(rb'"(?:message_id|id)":"([^"]+)"')
@@ -56,6 +57,23 @@ class Wire:
         body = json.dumps(fields).encode()
         return b"POST %b HTTP/1.1\r\n%b%d\r\n\r\n%b" % (path.encode(), self._head, len(body), body)
 
+    def tool(self, name: str, arguments: Mapping[str, object], *, modern: bool) -> bytes:
+        """Return a call of an MCP tool in one of the two eras."""
+        params: dict[str, object] = {"name": name, "arguments": arguments}
+        extra = b""
+        if modern:
+            prefix = "io.modelcontextprotocol/"
+            params["_meta"] = {
+                f"{prefix}protocolVersion": MODERN,
+                f"{prefix}clientCapabilities": {},
+            }
+            extra = (
+                f"MCP-Protocol-Version: {MODERN}\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n"
+            ).encode()
+        document = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        body = json.dumps(document).encode()
+        return b"POST /mcp HTTP/1.1\r\n%b%b%d\r\n\r\n%b" % (extra, self._head, len(body), body)
+
 
 def register(wire: Wire, name: str) -> bytes:
     """Return the request that registers an agent."""
@@ -69,6 +87,9 @@ def register(wire: Wire, name: str) -> bytes:
     return wire.post("/v1/register", fields)
 
 
+Scenario = Callable[[Wire, Measured, int], Script]
+
+
 def publish(wire: Wire, measured: Measured, number: int) -> Script:
     """Publish to inboxes that nobody reads, a new one before a lane is full."""
     for turn in itertools.count():
@@ -80,6 +101,52 @@ def publish(wire: Wire, measured: Measured, number: int) -> Script:
             since = time.perf_counter()
             yield request
             measured.done(since)
+
+
+def publish_mcp(*, modern: bool) -> Scenario:
+    """Publish as `publish` does, by the MCP tool."""
+
+    def script(wire: Wire, measured: Measured, number: int) -> Script:
+        for turn in itertools.count():
+            sink = f"sink-{os.getpid()}-{number}-{turn}"
+            yield register(wire, sink)
+            fields = {"from": "operator", "to": sink, "topic": "load", "payload": {"text": TEXT}}
+            request = wire.tool("publish", fields, modern=modern)
+            for _ in range(LANE):
+                since = time.perf_counter()
+                yield request
+                measured.done(since)
+
+    return script
+
+
+def poll_mcp(*, modern: bool) -> Scenario:
+    """Poll an empty inbox by the MCP tool."""
+
+    def script(wire: Wire, measured: Measured, number: int) -> Script:
+        yield register(wire, f"idle-{number}")
+        fields = {"agent_id": f"idle-{number}", "wait_ms": 0}
+        request = wire.tool("poll_messages", fields, modern=modern)
+        while True:
+            since = time.perf_counter()
+            yield request
+            measured.done(since)
+
+    return script
+
+
+def empty_mcp(*, modern: bool) -> Scenario:
+    """Call a tool that does nothing, with the arguments of a publish."""
+
+    def script(wire: Wire, measured: Measured, number: int) -> Script:
+        fields = {"from": "operator", "to": f"sink-{number}", "payload": {"text": TEXT}}
+        request = wire.tool("test_simple_text", fields, modern=modern)
+        while True:
+            since = time.perf_counter()
+            yield request
+            measured.done(since)
+
+    return script
 
 
 def empty(wire: Wire, measured: Measured, number: int) -> Script:
@@ -180,7 +247,13 @@ def _answering(wire: Wire, measured: Measured, pair: int) -> Script:
         yield request
 
 
-SCRIPTS: dict[str, Callable[[Wire, Measured, int], Script]] = {
+SCRIPTS: dict[str, Scenario] = {
+    "mcp publish, modern": publish_mcp(modern=True),
+    "mcp publish, legacy": publish_mcp(modern=False),
+    "mcp poll, modern": poll_mcp(modern=True),
+    "mcp poll, legacy": poll_mcp(modern=False),
+    "mcp empty tool, modern": empty_mcp(modern=True),
+    "mcp empty tool, legacy": empty_mcp(modern=False),
     "publish": publish,
     "empty": empty,
     "publish+poll+ack": round_trip,

@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.installation import Installation
+from tests.hub.running import QUICK
+from tfx.core.paths import Paths
 from tfx.core.process import kill_group, run
+from tfx.hub.daemon import stop as stopping
 
 TIMEOUT_S = 60
 
@@ -116,7 +119,7 @@ class Clients:
                 cwd=session.work,
             )
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            _leave(place)
         return Output(" ".join(argv), done.code, _text(done.stdout), _text(done.stderr)), session
 
     def converse(
@@ -132,7 +135,7 @@ class Clients:
             session = self._session(place, home, variables or {})
             return self._talk(argv, session, messages), session
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            _leave(place)
 
     def _session(self, place: Path, home: Path, variables: Mapping[str, str]) -> Session:
         copy, work = place / "home", place / "work"
@@ -188,6 +191,14 @@ class Clients:
         if waiting:
             raise OracleError(Output(" ".join(argv), child.returncode, repr(heard), text))
         return heard
+
+
+def _leave(place: Path) -> None:
+    """Stop the hub that a client's bridge may have started there, and remove the copy."""
+    home = place / "home"
+    if home.is_dir():
+        stopping.stop(Paths.resolve({"HOME": str(home)}), QUICK)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _text(data: bytes) -> str:

@@ -131,8 +131,9 @@ class RunningHub:
             )
 
     def kill(self) -> None:
-        """SIGKILL the hub and wait until its lock is free."""
-        os.kill(self.pid, signal.SIGKILL)
+        """SIGKILL the hub of this HOME, whoever started it, and wait until its lock is free."""
+        holder = locks.holder(self.files.lock)
+        os.kill(self.pid if holder is None else holder.pid, signal.SIGKILL)
         assert locks.wait_until_free(self.files.lock, 10)
 
     def again(self) -> RunningHub:
