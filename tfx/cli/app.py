@@ -41,6 +41,7 @@ def root(
 
 def _add_commands() -> None:
     from tfx.cli import config
+    from tfx.cli.hub.commands import app as hub
     from tfx.cli.inventory import list_skills, version
     from tfx.cli.setup import EPILOG, setup
     from tfx.cli.update import update
@@ -49,6 +50,7 @@ def _add_commands() -> None:
     app.command("list", cls=Command)(list_skills)
     app.command("version", cls=Command)(version)
     app.command("update", cls=Command)(update)
+    app.add_typer(hub, name="hub")
     app.add_typer(config.app)
 
 

@@ -293,6 +293,33 @@ def boot_id() -> str:
         return ""
 
 
+def signal_exactly(pid: int, token: str, signum: int) -> bool:
+    """Signal the process with this pid and start token, and never a later one (H-15).
+
+    Through a pidfd where the system has one: it is opened first and the start token read after,
+    so the number cannot change its owner in between. False when that process is gone.
+    Raises PermissionError for somebody else's process.
+    """
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    except (AttributeError, OSError):  # no pidfd here: the check is as close as it can be
+        if start_token(pid) != token:
+            return False
+        os.kill(pid, signum)
+        return True
+    try:
+        if start_token(pid) != token:
+            return False
+        signal.pidfd_send_signal(descriptor, signum)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def pid_namespace() -> str:
     """Return the pid namespace of this process, or an empty string."""
     try:

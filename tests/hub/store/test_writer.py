@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.hub.conftest import Play
+from tests.hub.driver import Bed, FakeClock, open_core, with_bed
+from tfx.core import database
+from tfx.errors import OperationFailed, TfxError
+from tfx.hub.models import Durability
+from tfx.hub.store import store as store_module
+from tfx.hub.store import writer
+from tfx.hub.store.reader import Reader
+from tfx.hub.store.tx import Tx
+
+
+def test_ev_s3_a_transaction_takes_the_write_lock_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+    one = database.open_writer(path, create=True)
+    one.execute("CREATE TABLE t (a INTEGER)")
+    other = database.open_writer(path)
+    other.set_busy_timeout(0)
+    with database.Transaction(one), pytest.raises(database.Error), database.Transaction(other):
+        pass
+    one.close()
+    other.close()
+
+
+def test_ev_t1_a_transaction_inside_a_transaction_is_refused(tmp_path: Path) -> None:
+    connection = database.open_writer(tmp_path / "hub.db", create=True)
+    with (
+        pytest.raises(database.Error),
+        database.Transaction(connection),
+        database.Transaction(connection),
+    ):
+        pass
+    assert not connection.in_transaction
+    connection.close()
+
+
+def test_ev_s4_a_refusal_never_rolls_back_its_neighbours(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        results = await asyncio.gather(
+            *(bed.publish("ann", "bob" if n % 2 else "nobody-here") for n in range(40)),
+            return_exceptions=True,
+        )
+        assert [isinstance(r, TfxError) for r in results] == [not n % 2 for n in range(40)]
+        assert bed.kinds().count("message_posted") == 20
+
+    play(story)
+
+
+def test_ev_s4_what_is_queued_is_committed_together(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        before = bed.core.counted.commit.count
+        await asyncio.gather(*(bed.publish("ann", "bob") for _ in range(200)))
+        assert bed.core.counted.commit.count - before < 100
+
+    play(story)
+
+
+def test_ev_s2_readers_cannot_write(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        def write(reader: Reader) -> None:
+            reader.connection.execute("DELETE FROM beats")
+
+        with pytest.raises(TfxError):
+            await bed.core.store.read(write)
+
+    play(story)
+
+
+def test_ev_s5_only_the_writer_checkpoints_and_nothing_is_automatic(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        settings = {
+            "recursive_triggers": 1,
+            "foreign_keys": 1,
+            "wal_autocheckpoint": 0,
+            "trusted_schema": 0,
+        }
+
+        def of_writer(tx: Tx) -> dict[str, object]:
+            return {name: tx.connection.pragma(name) for name in settings}
+
+        def of_reader(reader: Reader) -> dict[str, object]:
+            return {name: reader.connection.pragma(name) for name in settings}
+
+        assert await bed.core.store.write(of_writer) == settings
+        assert await bed.core.store.read(of_reader) == settings
+
+    play(story)
+
+
+@pytest.mark.parametrize(("durability", "level"), [("normal", 1), ("full", 2)])
+def test_synchronous_follows_the_durability(tmp_path: Path, durability: str, level: int) -> None:
+    async def story(bed: Bed) -> None:
+        found = await bed.core.store.write(lambda tx: tx.connection.pragma("synchronous"))
+        assert found == level
+
+    with_bed(tmp_path / "hub.db", story, durability=Durability(durability))
+
+
+def test_ev_d3_behind_a_pinned_reader_the_wal_is_synced_by_a_full_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SYNC_WITHIN_S", 0.05)
+    path = tmp_path / "hub.db"
+
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        pin = database.open_reader(path)
+        pin.execute("BEGIN").fetchall()
+        pin.execute("SELECT count(*) FROM log").fetchall()
+        for _ in range(3):
+            await bed.publish("ann", "bob")
+            await asyncio.sleep(0.2)
+        state = bed.core.store.writer.wal
+        assert state.pinned
+        assert state.syncs >= 2
+        pin.execute("ROLLBACK").fetchall()
+        pin.close()
+        await bed.publish("ann", "bob")
+        await asyncio.sleep(0.3)
+        assert not bed.core.store.writer.wal.pinned
+
+    with_bed(path, story)
+
+
+def test_ev_s7_ev_t4_a_read_that_gets_too_old_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "READ_AGE_CAP_S", 0.1)
+    monkeypatch.setattr(writer, "SYNC_WITHIN_S", 0.05)
+
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+
+        def slow(reader: Reader) -> None:
+            reader.all(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                "SELECT count(*) FROM n"
+            )
+
+        reading = asyncio.create_task(bed.core.store.read(slow))
+        while not reading.done():
+            await bed.publish("ann", "bob")
+            await asyncio.sleep(0.02)
+        with pytest.raises(TfxError):
+            await reading
+
+    with_bed(tmp_path / "hub.db", story)
+
+
+def test_ev_s7_the_wal_stays_small_under_a_flood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "WAL_ALARM_PAGES", 500)
+    path = tmp_path / "hub.db"
+
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        text = "x" * 4_000
+        largest = 0
+        for _ in range(40):
+            await asyncio.gather(
+                *(bed.publish("ann", "bob", f'{{"t":"{text}"}}') for _ in range(20))
+            )
+            largest = max(largest, bed.core.store.file_sizes()[1])
+        assert largest < 8_000_000
+
+    with_bed(path, story)
+
+
+def test_ev_d5_stopping_runs_what_is_queued_and_leaves_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+
+    async def story() -> int:
+        core = open_core(path, FakeClock())
+        bed = Bed(path, core, FakeClock())
+        await bed.register("bob")
+        sending = [asyncio.create_task(bed.publish("ann", "bob")) for _ in range(50)]
+        await asyncio.sleep(0)
+        await core.store.close()
+        done = await asyncio.gather(*sending, return_exceptions=True)
+        with pytest.raises(OperationFailed):
+            await bed.publish("ann", "bob")
+        return sum(not isinstance(each, BaseException) for each in done)
+
+    answered = asyncio.run(story())
+    assert [each.name for each in tmp_path.iterdir()] == ["hub.db"]
+    connection = database.open_inspector(path)
+    (row,) = connection.execute("SELECT count(*) FROM messages").fetchall()
+    connection.close()
+    assert row == (50,)
+    assert answered == 50
+
+
+def test_h_19_a_dead_writer_thread_is_told_and_refuses(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(bed: Bed) -> None:
+        def broken(_jobs: object) -> None:
+            raise MemoryError("injected")
+
+        monkeypatch.setattr(bed.core.store.writer, "_commit", broken)
+        lost = asyncio.create_task(bed.register("bob"))
+        await asyncio.wait_for(bed.core.failed.wait(), 10)
+        with pytest.raises(OperationFailed):
+            await asyncio.wait_for(bed.register("cat"), 10)
+        lost.cancel()
+
+    play(story)
+
+
+def open_files() -> list[Path]:
+    return [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+
+
+def test_ev_t5_the_database_is_opened_by_sqlite_alone(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        await bed.publish("ann", "bob")
+        await bed.core.store.read(lambda reader: reader.one("SELECT 1"))
+        bed.core.views.queues()
+        held = [str(each.readlink()) for each in open_files()]
+        # One descriptor of the file and of its WAL for the writer and for one reader.
+        assert held.count(str(path)) == 2
+
+    with_bed(path, story)

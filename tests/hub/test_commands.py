@@ -1,0 +1,301 @@
+"""`tfx hub <operation>` for people and scripts (H-6, H-70, H-71, H-120, K-31)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hub.running import RunningHub
+from tests.support import Ran, bare_env, tfx
+from tfx.core import locks
+from tfx.hub.operations import OPERATIONS
+
+# what the command line offers under another name, or does not offer by design
+ELSEWHERE = {
+    "register": "agents register themselves; the bridge and the hooks attach",
+    "attach": "bridge, hook, status line and route",
+    "heartbeat": "every call is one",
+    "deregister": "the bridge at its end",
+    "handoff": "agents",
+    "read_message": "agents; people see whole messages in a trace",
+    "request_human_input": "agents",
+    "human_requests": "tfx hub human list",
+    "submit_human_input": "tfx hub human answer",
+    "human_submit": "tfx hub human answer",
+    "human_withdraw": "tfx hub human withdraw",
+    "withdraw_human_input": "tfx hub human withdraw",
+    "poll_messages": "tfx hub poll",
+    "rebuild_check": "tfx hub rebuild --check",
+    "dead_letters": "tfx hub dead list",
+    "shutdown": "tfx hub stop",
+    "unread": "hooks",
+}
+
+
+def _run(hub: RunningHub, *words: str, stdin: str = "") -> Ran:
+    return tfx(hub.home, "hub", *words, env=hub.env, stdin=stdin)
+
+
+def test_h_120_k_31_a_first_message_takes_two_commands(home: Path) -> None:
+    env = bare_env(home)
+    try:
+        assert tfx(home, "hub", "start", "--port", "0", env=env).code == 0
+        sent = tfx(home, "hub", "publish", "--to", "somebody", "--deferred", "hi", env=env)
+        assert (sent.code, sent.err) == (0, "")
+        got = tfx(home, "hub", "poll", "--agent", "somebody", "--json", env=env)
+        [message] = got.data["messages"]
+        assert message["payload"] == {"text": "hi"}
+    finally:
+        tfx(home, "hub", "stop", env=env)
+
+
+def test_h_6_every_operation_has_its_command_or_a_reason(home: Path) -> None:
+    text = tfx(home, "hub", "--help").out
+    for name in OPERATIONS:
+        if name in ELSEWHERE:
+            continue
+        words = name.split("_")
+        assert words[0] in text, name
+        assert tfx(home, "hub", *words, "--help").code == 0, name
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agents",),
+        ("agents", "retire", "x-1"),
+        ("agents", "prune"),
+        ("publish", "--to", "x-1", "hi"),
+        ("ask", "--to", "x-1", "what?"),
+        ("poll", "--agent", "x-1"),
+        ("ack", "--agent", "x-1", "m"),
+        ("wait", "--agent", "x-1"),
+        ("dead", "list"),
+        ("dead", "replay", "m"),
+        ("dead", "purge", "m"),
+        ("trace", "t"),
+        ("events",),
+        ("prune",),
+    ],
+)
+def test_h_7_without_a_hub_each_operation_exits_4_with_the_way_out(
+    home: Path, words: tuple[str, ...]
+) -> None:
+    ran = tfx(home, "hub", *words, "--json")
+    assert ran.code == 4, ran.out
+    [problem] = ran.document["problems"]
+    assert (problem["code"], problem["hint"]) == ("hub-not-running", "tfx hub start")
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("bogus",), ("dead", "bogus"), ("agents", "bogus")])
+def test_h_7_no_unknown_sub_command_exits_0(home: Path, words: tuple[str, ...]) -> None:
+    assert tfx(home, "hub", *words).code == 2
+
+
+def test_publish_refuses_an_unknown_recipient_with_the_known_names(hub: RunningHub) -> None:
+    hub.register("reviewer")
+    ran = _run(hub, "publish", "--to", "revewer", "hi", "--json")
+    assert ran.code == 1
+    assert ran.document["problems"][0]["code"] == "unknown-recipient"
+    assert "reviewer" in json.dumps(ran.document["problems"][0])
+
+
+def test_publish_takes_a_text_or_an_object_from_argument_or_stdin(hub: RunningHub) -> None:
+    hub.register("reader")
+    to = ("publish", "--to", "reader")
+    assert _run(hub, *to, "plain").code == 0
+    assert _run(hub, *to, "-", stdin="한글 ✓\n").code == 0
+    assert _run(hub, *to, "--payload", '{"a":[1,2]}').code == 0
+    assert _run(hub, *to, "--payload", "-", stdin='{"b":null}').code == 0
+    got = _run(hub, "poll", "--agent", "reader", "--auto-ack", "--json").data["messages"]
+    payloads = [message["payload"] for message in got]
+    assert payloads == [{"text": "plain"}, {"text": "한글 ✓\n"}, {"a": [1, 2]}, {"b": None}]
+    for bad in (("x", "--payload", "{}"), (), ("--payload", "[1]"), ("--payload", '{"a":1,"a":2}')):
+        assert _run(hub, *to, *bad).code == 2
+
+
+def test_ask_waits_for_the_answer_of_another_command(hub: RunningHub) -> None:
+    hub.register("oracle")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tfx", "hub", "ask", "--to", "oracle", "6 x 7?", "--json"],
+        env=hub.env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as asking:
+        got = _run(hub, "poll", "--agent", "oracle", "--wait", "30", "--json").data["messages"]
+        [request] = got
+        answer = ("publish", "--to", "operator", "--from", "oracle", "42")
+        ran = _run(hub, *answer, "--correlation-id", request["correlation_id"])
+        assert ran.code == 0, ran.err
+        out, _ = asking.communicate(timeout=60)
+    assert asking.returncode == 0
+    data = json.loads(out)["data"]
+    assert (data["state"], data["response"]["payload"]) == ("answered", {"text": "42"})
+
+
+def test_ask_that_gets_no_answer_leaves_a_ticket(hub: RunningHub) -> None:
+    hub.register("oracle")
+    ran = _run(hub, "ask", "--to", "oracle", "--wait", "0", "well?", "--json")
+    assert (ran.code, ran.data["state"], ran.data["response"]) == (0, "queued", None)
+
+
+def test_h_86_ack_of_a_foreign_id_exits_1_and_says_which(hub: RunningHub) -> None:
+    hub.register("one", "two")
+    sent = _run(hub, "publish", "--to", "one", "hi", "--json").data["message_id"]
+    ran = _run(hub, "ack", "--agent", "two", sent, "never-was", "--json")
+    assert ran.code == 1
+    assert {p["details"]["message_id"] for p in ran.document["problems"]} == {sent, "never-was"}
+    assert _run(hub, "ack", "--agent", "one", sent).code == 0
+
+
+def test_h_71_wait_returns_with_mail_and_claims_nothing(hub: RunningHub) -> None:
+    hub.register("sleeper")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tfx", "hub", "wait", "--agent", "sleeper", "--json"],
+        env=hub.env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        _until_waiting(hub)
+        hub.call("publish", from_="operator", to="sleeper", topic="x", payload={})
+        out, _ = waiting.communicate(timeout=60)
+    assert (waiting.returncode, json.loads(out)["data"]["total"]) == (0, 1)
+    assert _run(hub, "poll", "--agent", "sleeper", "--json").data["messages"][0]["attempt"] == 1
+
+
+def test_h_71_wait_survives_a_restart_of_the_hub(hub: RunningHub) -> None:
+    hub.register("sleeper")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tfx", "hub", "wait", "--agent", "sleeper", "--timeout", "60"],
+        env=hub.env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        _until_waiting(hub)
+        hub.kill()
+        again = hub.again()
+        again.call("publish", from_="operator", to="sleeper", topic="x", payload={})
+        out, _ = waiting.communicate(timeout=60)
+    assert (waiting.returncode, "1 waiting" in out) == (0, True)
+
+
+def test_h_71_wait_exits_1_at_the_time_out(hub: RunningHub) -> None:
+    hub.register("sleeper")
+    ran = _run(hub, "wait", "--agent", "sleeper", "--timeout", "0.2", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "no-mail")
+
+
+def test_k_28_the_command_line_uses_the_operator_credential_where_it_is_needed(
+    hub: RunningHub,
+) -> None:
+    hub.register("old-agent")
+    for words in (
+        ("agents", "prune"),
+        ("agents", "retire", "old-agent"),
+        ("prune", "--dry-run"),
+        ("rebuild",),
+        ("rebuild", "--check"),
+        ("dead", "purge", "--all"),
+    ):
+        ran = _run(hub, *words, "--json")
+        assert ran.code == 0, (words, ran.out)
+    hub.files.operator.write_text("x" * 43)
+    assert _run(hub, "agents").code == 0
+    assert _run(hub, "rebuild", "--json").code == 5
+
+
+def test_purging_everything_must_be_said(hub: RunningHub) -> None:
+    assert _run(hub, "dead", "purge").code == 2
+
+
+def test_people_see_agents_dead_letters_and_a_trace_as_a_timeline(hub: RunningHub) -> None:
+    hub.register("drawer", topics=("news",))
+    sent = hub.call("publish", from_="operator", to="drawer", topic="x", payload={}, trace_id="t-1")
+    hub.call("publish", from_="operator", to="topic:nobody", topic="nobody", payload={})
+    assert "drawer" in _run(hub, "agents").out
+    assert "no-subscriber" in _run(hub, "dead", "list").out
+    _run(hub, "poll", "--agent", "drawer", "--auto-ack")
+    text = _run(hub, "trace", "t-1").out
+    assert sent["message_id"] in text
+    lines = text.splitlines()
+    assert lines[1].split()[0] == "+0.000"
+    assert "message_posted" in lines[1]
+    assert "delivery" in lines[-1]
+    assert "running at" in _run(hub, "status").out
+    plain = tfx(hub.home, "--ascii", "hub", "trace", "t-1", env=hub.env).out
+    assert plain.isascii()
+
+
+def test_replay_makes_one_message_for_one_key(hub: RunningHub) -> None:
+    hub.register("late")
+    sent = hub.call("publish", from_="operator", to="topic:t", topic="t", payload={})["message_id"]
+    hub.register("late", topics=("t",))
+    first, second = (
+        _run(hub, "dead", "replay", sent, "--op-id", "again", "--json") for _ in range(2)
+    )
+    assert first.code == second.code == 0, first.out
+    assert first.data["message_id"] == second.data["message_id"]
+
+
+def test_an_agents_own_id_comes_from_the_environment(hub: RunningHub) -> None:
+    hub.register("me-1", "you-1")
+    env = {**hub.env, "TFX_AGENT_ID": "me-1"}
+    assert tfx(hub.home, "hub", "publish", "--to", "you-1", "hi", env=env).code == 0
+    got = _run(hub, "poll", "--agent", "you-1", "--json").data["messages"][0]
+    assert "me-1" in (got.get("from_agent"), got.get("from"))
+    assert tfx(hub.home, "hub", "poll", env=env).code == 0
+
+
+def test_h_9_a_hub_address_of_the_environment_is_used(hub: RunningHub, tmp_path: Path) -> None:
+    env = bare_env(tmp_path, TFX_HUB_URL=f"{hub.url}/mcp", TFX_HUB_TOKEN=hub.token)
+    assert tfx(tmp_path, "hub", "agents", env=env).code == 0
+    wrong = {**env, "TFX_HUB_URL": "ftp://nowhere"}
+    assert tfx(tmp_path, "hub", "agents", env=wrong).code == 2
+    gone = {**env, "TFX_HUB_URL": "http://127.0.0.1:1"}
+    assert tfx(tmp_path, "hub", "agents", env=gone).code == 4
+
+
+def _until_waiting(hub: RunningHub) -> None:
+    for _ in range(600):
+        if hub.get("/status").document["queues"]["open_waits"]:
+            return
+        time.sleep(0.02)
+    pytest.fail("nobody waits")
+
+
+def test_h_76_refusals_are_counted_by_code(hub: RunningHub) -> None:
+    for _ in range(3):
+        assert hub.post("/v1/publish", b'{"from":1}').status == 400
+    assert hub.get("/health").status == 200
+    assert 'invalid-request"' in hub.get("/metrics").body.decode()
+
+
+def test_k_22_rebuild_works_under_the_lock_while_no_hub_runs(hub: RunningHub) -> None:
+    hub.register("agent-1")
+    hub.end()
+    assert _run(hub, "rebuild", "--json").data["events"] >= 2
+    assert _run(hub, "rebuild", "--check", "--json").data["equal"] is True
+    lock = locks.try_lock(hub.files.lock, "upgrade")
+    assert lock is not None
+    with lock:
+        assert _run(hub, "rebuild", "--json").code in {4, 5}
+    again = hub.again()
+    assert again.call("agents")["agents"][0]["agent_id"] == "agent-1"
+
+
+def test_k_22_rebuild_without_a_database_says_so(home: Path) -> None:
+    ran = tfx(home, "hub", "rebuild", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "no-database")
+    assert list(home.iterdir()) == []
+
+
+def test_h_50_the_help_says_what_a_token_does_not_protect_from(home: Path) -> None:
+    text = " ".join(tfx(home, "hub", "--help").out.split())
+    assert "One token is one trust domain" in text
+    assert "not a hostile process" in text

@@ -1,0 +1,121 @@
+"""The event stream: cursor, Last-Event-ID, errors, bounds (H-26, H-49)."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from tests.hub.running import RunningHub
+from tests.support import tfx
+from tfx.hub.transport.events import MOST_STREAMS
+
+
+@contextlib.contextmanager
+def stream(
+    hub: RunningHub, path: str = "/v1/events", **headers: str
+) -> Iterator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=20)
+    with contextlib.closing(connection):
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("GET", path, headers=dict(hub.headers()) | given)
+        with connection.getresponse() as response:
+            yield response
+
+
+def _read(response: http.client.HTTPResponse, count: int) -> list[tuple[str, str]]:
+    """Return the next events as (id, kind)."""
+    found: list[tuple[str, str]] = []
+    name = ""
+    for raw in response:
+        line = raw.decode().rstrip("\n")
+        if line.startswith("id: "):
+            name = line[4:]
+        elif line.startswith("event: "):
+            found.append((name, line[7:]))
+        elif line.startswith("data: "):
+            assert json.loads(line[6:])["cursor"] == name
+            if len(found) == count:
+                return found
+    raise AssertionError("the stream ended")
+
+
+def test_h_26_the_stream_begins_at_the_oldest_event_and_goes_on_live(hub: RunningHub) -> None:
+    hub.register("agent-1")
+    with stream(hub) as response:
+        assert response.status == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        kinds = [kind for _cursor, kind in _read(response, 2)]
+        assert kinds == ["hub_started", "agent_registered"]
+        hub.call("publish", from_="operator", to="agent-1", topic="x", payload={"n": 1})
+        while "message_posted" not in kinds:
+            kinds += [kind for _cursor, kind in _read(response, 1)]
+
+
+def test_h_26_a_cursor_continues_behind_its_event_by_parameter_and_by_header(
+    hub: RunningHub,
+) -> None:
+    hub.register("agent-1", "agent-2")
+    with stream(hub) as response:
+        events = _read(response, 3)
+    cursor = events[0][0]
+    for path, headers in (
+        (f"/v1/events?after={cursor}", {}),
+        ("/v1/events", {"Last_Event_ID": cursor}),
+        ("/v1/events?after=0-" + "0" * 32, {"Last_Event_ID": cursor}),
+    ):
+        with stream(hub, path, **headers) as response:
+            assert _read(response, 2) == events[1:]
+
+
+def test_h_26_ev_d6_a_cursor_that_does_not_fit_is_refused_before_the_stream_begins(
+    hub: RunningHub,
+) -> None:
+    for after, status, code in (
+        ("9999-" + "a" * 32, 409, "cursor-ahead"),
+        ("1-" + "a" * 32, 409, "cursor-ahead"),
+        ("nonsense", 400, None),
+    ):
+        reply = hub.get(f"/v1/events?after={after}")
+        assert reply.status == status
+        assert code is None or reply.code == code
+
+
+def test_h_49_streams_are_bounded_with_a_typed_refusal(hub: RunningHub) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(MOST_STREAMS):
+            response = stack.enter_context(stream(hub))
+            assert response.status == 200
+            response.readline()
+        assert hub.get("/v1/events").code == "too-many-streams"
+        assert hub.get("/status").status == 200
+
+
+def test_k_7_events_f_is_ndjson_and_survives_a_restart(hub: RunningHub) -> None:
+    argv = [sys.executable, "-m", "tfx", "hub", "events", "-f", "--json"]
+    with subprocess.Popen(argv, env=hub.env, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        while not hub.get("/status").document["queues"]["open_waits"]:
+            time.sleep(0.02)
+        hub.register("agent-1")
+        kinds = [json.loads(child.stdout.readline())["kind"]]
+        hub.end()
+        again = hub.again()
+        again.register("agent-2")
+        while kinds.count("agent_registered") < 2:
+            kinds.append(json.loads(child.stdout.readline())["kind"])
+        child.kill()
+    assert "hub_started" in kinds
+
+
+def test_events_without_f_is_one_document_with_a_cursor(hub: RunningHub) -> None:
+    hub.register("agent-1")
+    ran = tfx(hub.home, "hub", "events", "--limit", "1", "--json", env=hub.env)
+    assert [event["kind"] for event in ran.data["events"]] == ["hub_started"]
+    after = ran.data["next_cursor"]
+    more = tfx(hub.home, "hub", "events", "--after", after, "--json", env=hub.env)
+    assert more.data["events"][0]["kind"] == "agent_registered"

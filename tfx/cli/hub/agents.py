@@ -1,0 +1,99 @@
+"""`tfx hub agents`: list, retire, prune."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfx.cli.context import Command, finish, new_app
+
+if TYPE_CHECKING:
+    from tfx.cli.hub.calls import Answered
+    from tfx.cli.output import Screen
+    from tfx.core.paths import Paths
+    from tfx.hub.wire.agents import AgentsResult, PruneAgentsResult, RetireResult
+    from tfx.result import Result
+
+DAY_MS = 86_400_000
+
+app = new_app("agents", "List the agents that the hub knows; retire or prune them.")
+app.info.no_args_is_help = False
+
+
+@app.callback(invoke_without_command=True)
+def agents(
+    ctx: typer.Context,
+    include_retired: Annotated[
+        bool, typer.Option("--all", help="Show retired agents too.")
+    ] = False,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="AGENT", help="Continue behind this name.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 100,
+) -> None:
+    """List the agents that the hub knows, with their mail and what they owe."""
+    if ctx.invoked_subcommand is not None:
+        return
+
+    def feature(_screen: Screen, paths: Paths) -> Result[Answered[AgentsResult]]:
+        from tfx.cli.hub.calls import call
+        from tfx.hub.wire.agents import AgentsResult
+
+        fields = {"include_retired": include_retired, "after": after, "limit": limit}
+        return call(paths, "agents", fields, AgentsResult)
+
+    def render(screen: Screen, data: Answered[AgentsResult]) -> None:
+        from tfx.cli.hub.views import show_agents
+
+        show_agents(screen, data.struct)
+
+    finish(ctx, "hub agents", feature, render)
+
+
+@app.command("retire", cls=Command)
+def retire(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="AGENT")]) -> None:
+    """Retire an agent: its waiting mail becomes dead letters (operator)."""
+
+    def feature(_screen: Screen, paths: Paths) -> Result[Answered[RetireResult]]:
+        from tfx.cli.hub.calls import call
+        from tfx.hub.wire.agents import RetireResult
+
+        return call(paths, "agents_retire", {"agent_id": agent}, RetireResult)
+
+    def render(screen: Screen, data: Answered[RetireResult]) -> None:
+        done = data.struct
+        screen.line(f"retired {done.agent_id}; {done.dead_lettered} dead letters", sign="ok")
+
+    finish(ctx, "hub agents retire", feature, render)
+
+
+@app.command("prune", cls=Command)
+def prune(
+    ctx: typer.Context,
+    apply: Annotated[bool, typer.Option("--apply", help="Retire them.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show whom; the default.")
+    ] = False,
+    days: Annotated[float, typer.Option("--days", min=0, help="Not seen for so many days.")] = 7,
+) -> None:
+    """Retire every agent that is offline and was not seen for a while (operator)."""
+
+    def feature(_screen: Screen, paths: Paths) -> Result[Answered[PruneAgentsResult]]:
+        from tfx.cli.hub.calls import call
+        from tfx.errors import InvalidRequest
+        from tfx.hub.wire.agents import PruneAgentsResult
+
+        if apply and dry_run:
+            raise InvalidRequest("--apply and --dry-run exclude each other", code="usage")
+        fields = {"unseen_ms": round(days * DAY_MS), "dry_run": not apply}
+        return call(paths, "agents_prune", fields, PruneAgentsResult)
+
+    def render(screen: Screen, data: Answered[PruneAgentsResult]) -> None:
+        word = "would retire" if data.struct.dry_run else "retired"
+        for agent in data.struct.agents:
+            screen.line(f"{word} {agent}", sign="changed")
+        if not data.struct.agents:
+            screen.line("no agent is that old", sign="ok")
+
+    finish(ctx, "hub agents prune", feature, render)

@@ -1,0 +1,256 @@
+"""Open SQLite files, run transactions, back up: the only door to `apsw`.
+
+Knows nothing of schemas or of what the rows mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, TypeAlias
+
+import apsw
+
+from tfx.errors import AccessDenied, NotFound, OperationFailed, StateConflict, TfxError
+
+Value: TypeAlias = int | float | str | bytes | None
+Row: TypeAlias = tuple[Value, ...]
+Connection: TypeAlias = apsw.Connection
+Error: TypeAlias = apsw.Error
+ConstraintError: TypeAlias = apsw.ConstraintError
+Vfs: TypeAlias = apsw.VFS
+VfsFile: TypeAlias = apsw.VFSFile
+
+OLDEST_SQLITE: Final = (3, 51, 3)
+"""Older ones may corrupt a WAL that two connections reset at once (EV-S10)."""
+
+_BUSY_TIMEOUT_MS = 5_000
+_READ_ONLY_FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_EXRESCODE
+_WRITE_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_EXRESCODE | apsw.SQLITE_OPEN_NOFOLLOW
+
+_CODES: Final[tuple[tuple[type[Exception], type[TfxError], str, str], ...]] = (
+    (apsw.FullError, OperationFailed, "disk-full", "the disk is full"),
+    (apsw.NotADBError, StateConflict, "not-a-database", "the file is not an SQLite database"),
+    (apsw.CorruptError, OperationFailed, "corrupt", "the database is damaged"),
+    (apsw.BusyError, StateConflict, "busy", "another process holds the database"),
+    (apsw.LockedError, StateConflict, "busy", "another connection holds the table"),
+    (apsw.ReadOnlyError, AccessDenied, "read-only", "the database cannot be written"),
+    (apsw.CantOpenError, OperationFailed, "cannot-open", "the database cannot be opened"),
+    (apsw.PermissionsError, AccessDenied, "no-permission", "the database may not be accessed"),
+    (apsw.AuthError, AccessDenied, "no-permission", "the database may not be accessed"),
+    (apsw.IOError, OperationFailed, "io", "reading or writing the database failed"),
+    (apsw.NoMemError, OperationFailed, "no-memory", "there is no memory left"),
+)
+
+
+def sqlite_version() -> str:
+    """Return the version of the linked SQLite."""
+    return apsw.sqlite_lib_version()
+
+
+def error_of(error: Exception, path: str = "") -> TfxError:
+    """Return the typed error for what SQLite reported; never holds values of rows."""
+    where = f": {path}" if path else ""
+    details = {"sqlite": type(error).__name__, "path": path}
+    for kind, wanted, code, what in _CODES:
+        if isinstance(error, kind):
+            return wanted(f"{what}{where} ({error})", code=code, details={**details})
+    return OperationFailed(f"SQLite reports {error}{where}", code="storage", details={**details})
+
+
+@contextlib.contextmanager
+def errors_typed(path: str = "") -> Iterator[None]:
+    """Turn what SQLite raises inside into TfxError."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise error_of(error, path) from error
+
+
+def open_writer(
+    path: Path, *, create: bool = False, synchronous: str = "NORMAL", vfs: str | None = None
+) -> Connection:
+    """Open the one write connection of a database in WAL mode.
+
+    With `create` an absent file is made with `auto_vacuum=INCREMENTAL` (H-74). Checkpoints are
+    the caller's own (EV-S5). Raises NotFound, or what `error_of` returns.
+    """
+    _refuse_old_sqlite()
+    if not create and not path.exists():
+        raise NotFound(f"there is no database at {path}", details={"path": str(path)})
+    flags = _WRITE_FLAGS | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    with errors_typed(str(path)):
+        connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
+        try:
+            connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+            if connection.pragma("page_count") == 0:
+                connection.pragma("auto_vacuum", "INCREMENTAL")
+            connection.pragma("journal_mode", "WAL")
+            _prepare(connection)
+            connection.pragma("synchronous", synchronous)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_reader(path: Path, *, vfs: str | None = None) -> Connection:
+    """Open a connection beside a writer in this process that can only read (EV-S2)."""
+    _refuse_old_sqlite()
+    with errors_typed(str(path)):
+        flags = _WRITE_FLAGS
+        connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
+        try:
+            connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+            _prepare(connection)
+            connection.pragma("query_only", value=True)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_inspector(path: Path) -> Connection:
+    """Open a file for looking only: immutable when no WAL lies beside it (K-22).
+
+    Neither the file nor its neighbours change; with a WAL there SQLite may make a `-shm`.
+    """
+    if not path.exists():
+        raise NotFound(f"there is no database at {path}", details={"path": str(path)})
+    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    alone = not Path(f"{path}-wal").exists()
+    with errors_typed(str(path)):
+        return apsw.Connection(
+            f"file:{quoted}?{'immutable=1' if alone else 'mode=ro'}", flags=_READ_ONLY_FLAGS
+        )
+
+
+def open_memory() -> Connection:
+    """Open an empty database in memory, prepared like a writer."""
+    connection = apsw.Connection(":memory:")
+    _prepare(connection)
+    return connection
+
+
+def open_scratch() -> Connection:
+    """Open an empty private database that spills to a temporary file and vanishes at close."""
+    connection = apsw.Connection("")
+    _prepare(connection)
+    connection.pragma("temp_store", "FILE")
+    connection.pragma("synchronous", "OFF")
+    connection.pragma("journal_mode", "MEMORY")
+    return connection
+
+
+class Transaction:
+    """`with Transaction(connection):` is BEGIN IMMEDIATE … COMMIT, or ROLLBACK on any exception.
+
+    The only place where a transaction begins (EV-S3).
+    """
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            try:
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._rollback()
+                raise
+        else:
+            self._rollback()
+
+    def _rollback(self) -> None:
+        # SQLite has rolled back by itself after some I/O errors; then there is nothing to end.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+class Snapshot:
+    """`with Snapshot(connection):` makes several reads see one state; ends it without a write."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN DEFERRED")
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+def script(connection: Connection, text: str) -> None:
+    """Run every statement of a schema text inside the caller's transaction (EV-S12, EV-M2)."""
+    for _ in connection.execute(text):
+        pass
+
+
+def checkpoint(connection: Connection, *, truncate: bool) -> tuple[int, int]:
+    """Checkpoint the WAL; return (frames in it, frames moved): fewer moved means a reader pins it.
+
+    A pinned TRUNCATE does not raise (EV-S6): it moves what it can.
+    """
+    mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+    try:
+        return connection.wal_checkpoint(mode=mode)
+    except apsw.BusyError:
+        return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+
+def backup(
+    source: Connection,
+    target: Connection,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    pages: int = 2_048,
+) -> None:
+    """Copy a whole database by the backup API; `progress` gets pages done and in total."""
+    with errors_typed(), target.backup("main", source, "main") as copy:
+        while not copy.done:
+            copy.step(pages)
+            if progress is not None:
+                progress(copy.page_count - copy.remaining, copy.page_count)
+
+
+def quick_check(connection: Connection) -> list[str]:
+    """Return what `quick_check` finds wrong; empty means sound."""
+    with errors_typed():
+        found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
+    return [] if found == ["ok"] else found
+
+
+def _prepare(connection: Connection) -> None:
+    connection.wal_autocheckpoint(0)
+    connection.pragma("recursive_triggers", value=True)
+    connection.pragma("foreign_keys", value=True)
+    connection.pragma("trusted_schema", value=False)
+    connection.pragma("temp_store", "MEMORY")
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+
+
+def _refuse_old_sqlite() -> None:
+    linked = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if linked < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        raise OperationFailed(
+            f"SQLite {apsw.sqlite_lib_version()} is linked; {wanted} or newer is needed",
+            code="old-sqlite",
+            hint="pip install --upgrade apsw",
+        )

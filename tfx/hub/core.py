@@ -1,0 +1,168 @@
+"""Store and services put together: what a server serves and a test drives.
+
+Knows neither HTTP nor processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from tfx.core import process
+from tfx.hub.models import Caller, Durability, Limits, Retention
+from tfx.hub.schema import registry
+from tfx.hub.services.agents import Agents
+from tfx.hub.services.asks import Asks
+from tfx.hub.services.attach import Attach
+from tfx.hub.services.bus import Bus
+from tfx.hub.services.dead_letters import DeadLetters
+from tfx.hub.services.events import Events
+from tfx.hub.services.humans import Humans
+from tfx.hub.services.inbox import Inbox
+from tfx.hub.services.life import Life
+from tfx.hub.services.metrics import Metrics, prometheus
+from tfx.hub.services.retiring import Retiring
+from tfx.hub.services.upkeep import Upkeep
+from tfx.hub.services.views import Views
+from tfx.hub.store.store import Store
+from tfx.hub.wire.views import SchemaView
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+    from typing import TypeAlias
+
+    import msgspec
+
+    from tfx.core.clock import Clock
+    from tfx.hub.models import AgentId, RunFacts, Unread
+
+    Handler: TypeAlias = Callable[[Caller, msgspec.Struct], Awaitable[msgspec.Struct]]
+
+
+class HubCore:
+    """A hub without transports."""
+
+    def __init__(
+        self, store: Store, facts: RunFacts, limits: Limits, keep: Retention, program: str
+    ) -> None:
+        self.store = store
+        self.counted = Metrics()
+        self.bus = Bus(store, limits)
+        self.asks = Asks(store, limits, self.counted)
+        self.inbox = Inbox(store, limits, self.counted)
+        life = Life(store, process.liveness)
+        self.agents = Agents(store, life)
+        self.attaching = Attach(store, life)
+        self.retiring = Retiring(store, life)
+        self.events = Events(store)
+        self.dead = DeadLetters(store)
+        self.humans = Humans(store)
+        self.upkeep = Upkeep(store, limits, keep, self.counted, program)
+        self.views = Views(
+            store,
+            facts,
+            self.counted,
+            schema=SchemaView(
+                version=registry.CURRENT,
+                hash=registry.HASHES[registry.CURRENT],
+                fold=registry.FOLD,
+            ),
+            view_agent=life.view,
+            list_agents=self.agents.agents,
+        )
+        self._facts = facts
+        self._chores: asyncio.Task[None] | None = None
+        store.on_commit = self.counted.commit.add
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        facts: RunFacts,
+        *,
+        clock: Clock,
+        durability: Durability = Durability.NORMAL,
+        limits: Limits | None = None,
+        keep: Retention | None = None,
+    ) -> HubCore:
+        """Open the database and build the services; raises what `Store.open` raises."""
+        store = Store.open(path, durability=durability, clock=clock)
+        return cls(store, facts, limits or Limits(), keep or Retention(), facts.version)
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        """The service method of each operation but `shutdown`, by the operation's name."""
+        owners = {
+            self.bus: ("publish",),
+            self.asks: ("ask", "handoff"),
+            self.inbox: ("poll_messages", "ack", "wait"),
+            self.agents: ("register", "heartbeat", "deregister", "agents"),
+            self.attaching: ("attach",),
+            self.retiring: ("agents_retire", "agents_prune"),
+            self.dead: ("dead_letters", "dead_replay", "dead_purge"),
+            self.humans: ("request_human_input", "human_requests"),
+            self.views: ("status", "trace", "read_message"),
+            self.events: ("events",),
+            self.upkeep: ("rebuild", "rebuild_check", "prune"),
+        }
+        return MappingProxyType(
+            {
+                name: cast("Handler", getattr(owner, name))
+                for owner, names in owners.items()
+                for name in names
+            }
+        )
+
+    @property
+    def failed(self) -> asyncio.Event:
+        """Set when the writer thread died: nothing can be stored any more (H-19)."""
+        return self.store.died
+
+    async def start(self) -> None:
+        """Record the start and begin the chores."""
+        await self.upkeep.begin(self._facts.instance)
+        self._chores = asyncio.create_task(self.upkeep.run(), name="hub-upkeep")
+
+    def drain(self) -> None:
+        """Answer every open wait now, and every later one at once."""
+        self.bus.drain()
+
+    async def close(self) -> None:
+        """End the chores, record the stop, run what is queued, checkpoint, close (EV-D5)."""
+        if self._chores is not None:
+            self._chores.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._chores
+            if not self.store.died.is_set():
+                await self.upkeep.end()
+        await self.store.close()
+
+    def health(self) -> str:
+        """Return ready, degraded or draining; constant cost, no database (H-23)."""
+        return self.views.state
+
+    def busy(self) -> str | None:
+        """Return why the hub must not exit for idleness, or None (H-20)."""
+        store = self.store
+        if store.wakeups.open_waits:
+            return "open waits"
+        if store.tally.pending_humans:
+            return "pending human requests"
+        if store.beats.any_live(store.clock.now_ms()):
+            return "live agents"
+        return None
+
+    def unread(self, agent: AgentId) -> Unread:
+        """Return what waits for an agent, from memory (H-38)."""
+        return self.bus.unread(agent)
+
+    def refused(self, code: str) -> None:
+        """Count a refusal by its code (H-76)."""
+        self.counted.refusals[code] += 1
+
+    def metrics(self) -> str:
+        """Return the Prometheus text of store and services (H-76)."""
+        return prometheus(self.counted, self.views.queues())

@@ -1,0 +1,113 @@
+"""What must hold before anything is opened: a private directory of ours on a local file system.
+
+Knows nothing of the database's contents (H-22, H-45).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tfx.core import files
+from tfx.errors import OperationFailed, UnsafeEnvironment
+from tfx.hub.places import HubFiles
+
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs"}
+    | {"lustre", "gfs", "gfs2", "ocfs2", "beegfs", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"}
+)
+
+_LITTLE_BYTES = 65_536
+
+
+def prepare(hub: HubFiles) -> None:
+    """Make the directories and refuse what would lose data later.
+
+    Raises UnsafeEnvironment for a directory or database of another owner, OperationFailed for a
+    network file system (`network-file-system`) and where the directory cannot be made or written.
+    """
+    try:
+        files.make_private_dir(hub.directory)
+        hub.database.parent.mkdir(parents=True, exist_ok=True, mode=files.PRIVATE_DIR)
+    except OSError as error:
+        raise unusable(hub.directory, error) from error
+    for path in (hub.directory, hub.database.parent, hub.database):
+        _check_owner(path)
+    kind = file_system(hub.database.parent)
+    if kind in _NETWORK:
+        raise OperationFailed(
+            f"{hub.database} lies on a network file system ({kind}), where SQLite's locks do not"
+            " hold",
+            code="network-file-system",
+            hint="set TFX_HUB_DB to a path on a local disk",
+            details={"path": str(hub.database), "file_system": kind},
+        )
+
+
+def unusable(path: Path, error: OSError) -> OperationFailed:
+    """Return the error of a path that cannot be made, locked or written, with its reason."""
+    code = "disk-full" if error.errno in {28, 122} else "io"  # ENOSPC, EDQUOT
+    where = error.filename if isinstance(error.filename, str) else str(path)
+    return OperationFailed(
+        f"{where} cannot be used: {error.strerror or error}",
+        code=code,
+        hint=f"ls -ld {path}" if code == "io" else f"df -h {path}",
+        details={"path": str(where)},
+    )
+
+
+def blamed(error: OperationFailed, directory: Path) -> OperationFailed:
+    """Return `disk-full` for an I/O error on a full disk: SQLite cannot tell when it maps memory.
+
+    Called while what the start has written is still there.
+    """
+    if error.reason != "io":
+        return error
+    space = os.statvfs(directory)
+    if space.f_bavail * space.f_frsize >= _LITTLE_BYTES:
+        return error
+    return OperationFailed(
+        f"the disk is full: {error.message}",
+        code="disk-full",
+        hint=f"df -h {directory}",
+        details=error.details,
+    )
+
+
+def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """Return the type of the file system a path lies on, or an empty string where it is unknown.
+
+    The one door to this fact: tests pass a table of their own (K-45).
+    """
+    try:
+        lines = mounts.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    real = os.path.realpath(path)
+    best, kind = -1, ""
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        point = left.split(" ")[4].replace("\\040", " ")
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= best:  # a later mount covers an earlier one
+            best, kind = len(point), right.split(" ")[0]
+    return kind
+
+
+def _check_owner(path: Path) -> None:
+    try:
+        owner = path.stat().st_uid
+    except FileNotFoundError:
+        return
+    if owner != os.geteuid() and not _shared_parent(path):
+        raise UnsafeEnvironment(
+            f"{path} belongs to uid {owner}, not to you (uid {os.geteuid()})",
+            code="wrong-owner",
+            hint=f"ls -ld {path}",
+            details={"path": str(path), "owner": owner, "uid": os.geteuid()},
+        )
+
+
+def _shared_parent(path: Path) -> bool:
+    """Return True for a directory like /tmp: not ours, but nobody can take our files there."""
+    return path.is_dir() and bool(path.stat().st_mode & 0o1000)

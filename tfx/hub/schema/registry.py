@@ -1,0 +1,182 @@
+"""The known schema versions, the one the hub runs on, and the verdict on a database.
+
+Knows no way from one version to the next; upgrade does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+from tfx.core import database
+from tfx.errors import StateConflict
+from tfx.hub.schema.identity import Identity, Stamp, differences, identify
+
+CURRENT: Final = 2
+FOLD: Final = 1
+"""The version of the fold: raised when the same log would give other projections (K-23)."""
+APPLICATION_ID: Final = 0x74667868
+
+HASHES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        1: "40f251b6a1088f7f193b6e1adf1d2a1fcf5d46ef273b6660a1af70dd651a0915",
+        2: "409676107ae87e14753f6fdd1777e133b210664dafd083753598e4e6ad1a2a6a",
+    }
+)
+"""Every known version and the hash of its text, pinned (U-31, U-36)."""
+
+PROJECTIONS: Final = ("runs", "agents", "subscriptions", "messages", "deliveries", "human_requests")
+"""The tables that a rebuild drops, recreates and folds again."""
+
+
+class Verdict(StrEnum):
+    """What a database is to this program."""
+
+    EMPTY = "empty"
+    CURRENT = "current"
+    OLDER = "older"
+    OTHER_FOLD = "other-fold"
+    NEWER = "newer"
+    TAMPERED = "tampered"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict, the version where it is known, and what differs where it is not."""
+
+    verdict: Verdict
+    version: int | None
+    differences: tuple[str, ...] = ()
+
+
+def schema_text(version: int) -> str:
+    """Return the whole schema of a version, as released."""
+    return (files(__package__) / f"v{version}.sql").read_text("utf-8")
+
+
+def create(connection: database.Connection, version: int = CURRENT) -> None:
+    """Make the schema of a version in an empty database, with its stamp, in one transaction."""
+    with database.Transaction(connection):
+        fill(connection, version)
+
+
+def fill(connection: database.Connection, version: int = CURRENT) -> None:
+    """Do what `create` does inside the caller's transaction."""
+    database.script(connection, schema_text(version))
+    if version == 1:
+        return
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
+    connection.execute(f"PRAGMA user_version = {version}").fetchall()
+    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0, 0)")
+    connection.execute(
+        "INSERT INTO stamp VALUES (1, ?, ?, ?)",
+        (version, identify(connection).schema_hash, FOLD),
+    )
+
+
+def statements_of(tables: Collection[str]) -> tuple[str, ...]:
+    """Return the statements of the current schema that make these tables, tables first."""
+    connection = database.open_memory()
+    try:
+        database.script(connection, schema_text(CURRENT))
+        rows = connection.execute(
+            "SELECT sql, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+        ).fetchall()
+    finally:
+        connection.close()
+    return tuple(str(sql) for sql, table in rows if table in tables)
+
+
+def reference(version: int) -> Identity:
+    """Return the identity of a version, computed from its text."""
+    connection = database.open_memory()
+    try:
+        create(connection, version)
+        return identify(connection)
+    finally:
+        connection.close()
+
+
+def judge(identity: Identity) -> Judgement:
+    """Return the verdict on a database: stamp, computed hash and known versions agree, or not.
+
+    Version 1 is recognised by its hash alone (U-40); every later one needs its stamp (U-31).
+    """
+    if identity.is_empty:
+        return Judgement(Verdict.EMPTY, None)
+    if identity.stamp is None:
+        return _judge_unstamped(identity)
+    if identity.stamp.schema_version > CURRENT:
+        return Judgement(Verdict.NEWER, identity.stamp.schema_version)
+    return _judge_stamped(identity, identity.stamp)
+
+
+def _judge_unstamped(identity: Identity) -> Judgement:
+    known = next((v for v, h in HASHES.items() if h == identity.schema_hash), None)
+    if known == 1:
+        return Judgement(Verdict.OLDER, known)
+    if known is not None:
+        return Judgement(Verdict.TAMPERED, known, ("the stamp does not hold exactly one row",))
+    return Judgement(Verdict.UNKNOWN, None, differences(identity, reference(CURRENT)))
+
+
+def _judge_stamped(identity: Identity, stamp: Stamp) -> Judgement:
+    version = stamp.schema_version
+    if not identity.schema_hash == stamp.schema_hash == HASHES.get(version):
+        found = differences(identity, reference(version if version in HASHES else CURRENT))
+        return Judgement(Verdict.TAMPERED, version, found or ("the stamp names another schema",))
+    if version < CURRENT:
+        return Judgement(Verdict.OLDER, version)
+    if stamp.fold_version == FOLD:
+        return Judgement(Verdict.CURRENT, version)
+    newer = stamp.fold_version > FOLD
+    return Judgement(Verdict.NEWER if newer else Verdict.OTHER_FOLD, version)
+
+
+def refuse_unless_current(identity: Identity, path: str) -> None:
+    """Raise StateConflict for every database the hub must not run on (U-7, K-23).
+
+    Codes: `schema-older`, `schema-newer`, `schema-unknown`, `schema-tampered`, `fold-other`.
+    """
+    judgement = judge(identity)
+    verdict, version = judgement.verdict, judgement.version
+    if verdict is Verdict.CURRENT:
+        return
+    code, what, hint = _REFUSALS[verdict]
+    named = "" if version is None else f" (schema version {version})"
+    raise StateConflict(
+        f"{path} {what}{named}",
+        code=code,
+        hint=hint,
+        details={
+            "path": path,
+            "found_version": version,
+            "wanted_version": CURRENT,
+            "differences": list(judgement.differences[:50]),
+        },
+    )
+
+
+_REFUSALS: Final[Mapping[Verdict, tuple[str, str, str]]] = MappingProxyType(
+    {
+        Verdict.EMPTY: ("schema-unknown", "holds no schema", "move the file away"),
+        Verdict.OLDER: ("schema-older", "has an older schema", "tfx upgrade"),
+        Verdict.OTHER_FOLD: ("fold-other", "was folded by an older program", "tfx upgrade"),
+        Verdict.NEWER: ("schema-newer", "was written by a newer tfx", "tfx update"),
+        Verdict.TAMPERED: (
+            "schema-tampered",
+            "has a schema that its stamp does not name",
+            "tfx backup list",
+        ),
+        Verdict.UNKNOWN: (
+            "schema-unknown",
+            "is a database of another program or an unknown version",
+            "name another file in TFX_HUB_DB, or move this one away",
+        ),
+    }
+)

@@ -1,0 +1,149 @@
+"""Agents: register, heartbeat, deregister, list.
+
+Knows no SQL and no transport.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tfx.errors import StateConflict
+from tfx.hub.models import OPERATOR, AgentId, LeaseId, topic_name
+from tfx.hub.services.life import identity_of, no_agent, open_session, own_name
+from tfx.hub.services.shapes import json_object
+from tfx.hub.store import agents
+from tfx.hub.store.ids import new_id
+from tfx.hub.store.ops import op_of
+from tfx.hub.wire.agents import (
+    AgentsRequest,
+    AgentsResult,
+    DeregisterRequest,
+    DeregisterResult,
+    HeartbeatRequest,
+    HeartbeatResult,
+    RegisterRequest,
+    RegisterResult,
+)
+
+if TYPE_CHECKING:
+    from tfx.hub.models import Caller
+    from tfx.hub.services.life import Life
+    from tfx.hub.store.agents import AgentRow
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.store import Store
+    from tfx.hub.store.tx import Tx
+
+_METADATA_BYTES: Final = 65_536
+
+
+class Agents:
+    """Who is there."""
+
+    def __init__(self, store: Store, life: Life) -> None:
+        self._store = store
+        self._life = life
+
+    async def register(self, caller: Caller, request: RegisterRequest) -> RegisterResult:
+        """Announce an agent; a known one keeps its inbox and takes the new topics (H-61).
+
+        What waits for one of its topics, or for its name, is claimable at once.
+        """
+        del caller
+        name = own_name(request.agent_id)
+        topics = [topic_name(each, "topics") for each in request.topics]
+        metadata = json_object(request.metadata, "metadata", _METADATA_BYTES)
+        op = op_of("register", request)
+
+        def command(tx: Tx) -> LeaseId:
+            before = tx.done_before(name, op)
+            known = agents.find(tx, name)
+            if before is not None and known is not None and known.session is not None:
+                return known.session
+            wanted = agents.Registration(
+                id=name,
+                client=request.cli,
+                workspace=request.workspace,
+                capabilities=request.capabilities,
+                topics=topics,
+                metadata=metadata,
+                session=LeaseId(new_id(tx.now_ms)),
+                ttl_ms=request.heartbeat_ttl_ms,
+                process=identity_of(request.process),
+                pid=request.pid,
+            )
+            return open_session(tx, known, wanted, op)
+
+        lease = await self._store.write(command)
+        beat = self._life.beat(name, request.heartbeat_ttl_ms)
+        return RegisterResult(
+            agent_id=name,
+            lease_id=lease,
+            lease_expires_ms=beat.lease_expires_ms,
+            server_time_ms=beat.seen_at_ms,
+        )
+
+    async def heartbeat(self, caller: Caller, request: HeartbeatRequest) -> HeartbeatResult:
+        """Extend a lease; an older lease gets StateConflict `lease-lost`, an ended one `ended`."""
+        del caller
+        name = own_name(request.agent_id)
+        known = await self._store.read(lambda reader: agents.find(reader, name))
+        session = _live_session(known, name, request.lease_id)
+        ttl_ms = request.heartbeat_ttl_ms or (known.ttl_ms if known is not None else 0)
+        beat = self._life.beat(name, ttl_ms)
+        return HeartbeatResult(
+            agent_id=name,
+            lease_id=session,
+            lease_expires_ms=beat.lease_expires_ms,
+            server_time_ms=beat.seen_at_ms,
+        )
+
+    async def deregister(self, caller: Caller, request: DeregisterRequest) -> DeregisterResult:
+        """End a session; inbox and topics stay. Ending it twice is no error (EV-B8)."""
+        del caller
+        name = own_name(request.agent_id)
+        op = op_of("deregister", request)
+
+        def command(tx: Tx) -> bool:
+            if tx.done_before(name, op) is not None:
+                return True
+            known = agents.find(tx, name)
+            if known is None:
+                raise no_agent(name)
+            if known.session is None or request.lease_id not in {None, known.session}:
+                return False
+            agents.end_session(tx, known, "deregistered", op)
+            return True
+
+        ended = await self._store.write(command)
+        if ended:
+            self._store.beats.end(name, self._store.clock.now_ms())
+        return DeregisterResult(agent_id=name, ended=ended)
+
+    async def agents(self, caller: Caller, request: AgentsRequest) -> AgentsResult:
+        """List agents by name."""
+        del caller
+        after = request.after or ""
+
+        def query(reader: Reader) -> AgentsResult:
+            rows = agents.page(reader, after, request.limit + 1)
+            shown = [
+                self._life.view(reader, row)
+                for row in rows[: request.limit]
+                if request.include_retired or row.retired_at_ms is None
+            ]
+            more = len(rows) > request.limit
+            return AgentsResult(
+                agents=tuple(shown), next_after=rows[request.limit - 1].id if more else None
+            )
+
+        return await self._store.read(query)
+
+
+def _live_session(known: AgentRow | None, name: AgentId, lease_id: str | None) -> LeaseId:
+    if known is None or name == OPERATOR:
+        raise no_agent(name)
+    if known.session is None:
+        raise StateConflict(f"the session of {name} has ended", code="ended", hint="register again")
+    if lease_id not in {None, known.session}:
+        raise StateConflict(f"the lease of {name} is held by another session", code="lease-lost")
+    return known.session

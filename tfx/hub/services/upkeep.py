@@ -1,0 +1,263 @@
+"""What the hub does by itself: deadlines, redelivery, the clock, forgetting, rebuild.
+
+Knows no SQL and no transport; a fault in one chore is counted and ends nothing (H-19).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from tfx.hub.models import HUB, DeadReason, DefaultAction, HumanState, StreamNo
+from tfx.hub.schema import registry
+from tfx.hub.store import humans, messages, rebuild, retention, runs, views
+from tfx.hub.store.events import Kind
+from tfx.hub.store.wakeups import DEADLINE, Inbox, Settled
+from tfx.hub.wire.admin import (
+    Difference,
+    PruneRequest,
+    PruneResult,
+    RebuildCheckRequest,
+    RebuildCheckResult,
+    RebuildRequest,
+    RebuildResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tfx.hub.models import Caller, Limits, Retention
+    from tfx.hub.services.metrics import Metrics
+    from tfx.hub.store.store import Store
+    from tfx.hub.store.tx import Tx
+
+BATCH: Final = 200
+TICK_S: Final = 1.0
+FALLBACK_S: Final = 5.0
+"""A wake-up that was lost is made up for within this time (EV-S13)."""
+RETENTION_S: Final = 600.0
+
+_log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """The hub's own chores; `run` does them in time, each can be called by itself."""
+
+    def __init__(
+        self, store: Store, limits: Limits, keep: Retention, metrics: Metrics, program: str
+    ) -> None:
+        self._store = store
+        self._limits = limits
+        self._keep = keep
+        self._metrics = metrics
+        self._program = program
+        self._run = StreamNo(0)
+        self._fallback_at = monotonic() + FALLBACK_S
+        self._forget_at = monotonic() + RETENTION_S
+        self._walked = 0
+
+    async def begin(self, epoch: str) -> None:
+        """Record that this life of the hub begins."""
+        self._run = await self._store.write(
+            lambda tx: runs.start(tx, epoch, self._program, registry.FOLD)
+        )
+
+    async def end(self) -> None:
+        """Record that it ends in order."""
+        await self._store.write(lambda tx: runs.stop(tx, self._run))
+
+    async def run(self) -> None:
+        """Do every chore in time until cancelled."""
+        while True:
+            await self.tick()
+            with self._store.wakeups.listen(DEADLINE, counted=False) as waiter:
+                await waiter.wait(await self._pause_s())
+            if self._store.wakeups.draining:
+                await asyncio.sleep(TICK_S)
+
+    async def tick(self) -> None:
+        """Do what is due now."""
+        await self._chore("clock", self.follow_clock)
+        await self._chore("deliveries", self.sweep_deliveries)
+        await self._chore("human-deadlines", self.sweep_humans)
+        now = monotonic()
+        if now >= self._fallback_at:
+            self._fallback_at = now + FALLBACK_S
+            await self._chore("fallback", self.wake_the_forgotten)
+        if now >= self._forget_at:
+            self._forget_at = now + RETENTION_S
+            await self._chore("retention", self.forget)
+
+    async def follow_clock(self) -> int:
+        """Move every open deadline with a jump of the wall clock, before anything is reaped."""
+        jump = self._store.clock.jump_ms()
+        if jump:
+            await self._store.write(lambda tx: runs.jump(tx, self._run, jump))
+            self._store.clock.follow(jump)
+            self._store.beats.shift(jump)
+        return jump
+
+    async def sweep_deliveries(self) -> int:
+        """Expire what is over its TTL; give back or bury what was not acked (H-51, H-53)."""
+        swept = 0
+        while True:
+            count = await self._store.write(self._sweep_some)
+            swept += count
+            if count < BATCH:
+                return swept
+
+    async def sweep_humans(self) -> int:
+        """Apply the default action of requests whose deadline has passed (H-64, H-65)."""
+        return await self._store.write(_expire_humans)
+
+    async def wake_the_forgotten(self) -> None:
+        """Wake waits whose reason is in the database, whatever happened to the wake-up."""
+        wakeups = self._store.wakeups
+        receivers = {signal.receiver for signal in wakeups.waiting(Inbox)}
+        streams = {signal.stream for signal in wakeups.waiting(Settled)}
+        if receivers or streams:
+            found = await self._store.read(
+                lambda reader: views.what_happened(reader, receivers, streams)
+            )
+            wakeups.fire([Inbox(each) for each in found[0]])
+            wakeups.fire([Settled(each) for each in found[1]])
+
+    async def forget(self) -> PruneResult:
+        """Forget what is past its keep time, in small batches (H-73)."""
+        return await self._prune(dry_run=False)
+
+    async def prune(self, caller: Caller, request: PruneRequest) -> PruneResult:
+        """Forget what is past its keep time, or only say what would go (H-72)."""
+        del caller
+        return await self._prune(dry_run=request.dry_run)
+
+    async def rebuild(self, caller: Caller, request: RebuildRequest) -> RebuildResult:
+        """Discard and refold the projections; other writes wait meanwhile (EV-P6)."""
+        del caller, request
+        began = monotonic()
+        done = await self._store.write(rebuild.refold)
+        return RebuildResult(
+            events=done.events,
+            skipped=done.skipped,
+            rows=done.rows,
+            seconds=round(monotonic() - began, 3),
+        )
+
+    async def rebuild_check(
+        self, caller: Caller, request: RebuildCheckRequest
+    ) -> RebuildCheckResult:
+        """Fold the log beside the hub and compare every row; writes nothing."""
+        del caller, request
+        began = monotonic()
+        work = rebuild.Refold()
+        try:
+            while True:
+                while await self._store.read(work.take_page):
+                    pass
+                found = await self._store.read(work.compare)
+                if found is not None:
+                    break
+            done = work.result()
+        finally:
+            work.close()
+        return RebuildCheckResult(
+            equal=not found,
+            events=done.events,
+            skipped=done.skipped,
+            rows=done.rows,
+            differences=tuple(
+                Difference(table=each.table, key=each.key, what=each.what) for each in found
+            ),
+            seconds=round(monotonic() - began, 3),
+        )
+
+    async def _prune(self, *, dry_run: bool) -> PruneResult:
+        store, keep = self._store, self._keep
+        messages_gone = dead_gone = humans_gone = agents_gone = events = 0
+        after: int | None = 0
+        while after is not None:
+            walk = await store.read(partial(retention.closed_messages, keep=keep, after=after))
+            messages_gone += len(walk.messages)
+            dead_gone += len(walk.dead_letters)
+            events += await self._forget(walk.messages + walk.dead_letters, dry_run=dry_run)
+            after = walk.after
+        while True:
+            others = await store.read(
+                lambda reader: retention.closed_others(reader, keep, self._run)
+            )
+            humans_gone += len(others.humans)
+            agents_gone += len(others.agents)
+            gone = await self._forget(others.streams, dry_run=dry_run)
+            events += gone
+            if dry_run or not gone:
+                break
+        return PruneResult(
+            messages=messages_gone,
+            dead_letters=dead_gone,
+            human_requests=humans_gone,
+            agents=agents_gone,
+            events=events,
+            dry_run=dry_run,
+        )
+
+    async def _forget(self, streams: tuple[int, ...], *, dry_run: bool) -> int:
+        if not streams:
+            return 0
+        store = self._store
+        if dry_run:
+            return await store.read(lambda reader: retention.count_events(reader, streams))
+        gone = 0
+        for at in range(0, len(streams), retention.BATCH):
+            some = streams[at : at + retention.BATCH]
+            gone += await store.write(store.forgetting(some))
+        return gone
+
+    def _sweep_some(self, tx: Tx) -> int:
+        found = messages.due(tx, BATCH)
+        for each in found:
+            if each.expires_at_ms <= tx.now_ms:
+                messages.bury(tx, each, DeadReason.TTL_EXPIRED, None)
+            elif each.attempts >= self._limits.max_attempts:
+                error = f"claimed {each.attempts} times and never acked"
+                messages.bury(tx, each, DeadReason.MAX_ATTEMPTS, error)
+            else:
+                messages.give_back(tx, each)
+        return len(found)
+
+    async def _chore(self, name: str, chore: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await chore()
+        except Exception:  # noqa: BLE001  (whatever fails in a chore ends nothing: H-19)
+            self._metrics.sweep_errors[name] += 1
+            _log.exception("the chore %s failed", name)
+
+    async def _pause_s(self) -> float:
+        try:
+            nearest = await self._store.read(views.next_deadline)
+        except Exception:  # noqa: BLE001  (the same)
+            self._metrics.sweep_errors["deadline"] += 1
+            _log.exception("the next deadline cannot be read")
+            return TICK_S
+        if nearest is None:
+            return TICK_S
+        return min(TICK_S, max(0.0, (nearest - self._store.clock.now_ms()) / 1000))
+
+
+def _expire_humans(tx: Tx) -> int:
+    found = humans.due(tx, BATCH)
+    for each in found:
+        default = DefaultAction(each.default_action)
+        humans.close(
+            tx,
+            each,
+            humans.Closing(
+                kind=Kind.HUMAN_REQUEST_EXPIRED,
+                state=HumanState.TIMED_OUT,
+                actor=HUB,
+                action=default.value,
+            ),
+        )
+    return len(found)

@@ -1,0 +1,181 @@
+"""Agents and what they listen to: register, end, retire, find.
+
+SQL and events only; who is alive is decided by the services.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from tfx.core.process import ProcessIdentity
+from tfx.hub.models import AgentId, LeaseId, StreamNo
+from tfx.hub.store.events import AgentRetired, Kind, Session, SessionEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tfx.core.database import Row
+    from tfx.hub.store.events import Event
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.tx import Op, Tx
+
+_COLUMNS: Final = (
+    "stream, id, client, workspace, capabilities, metadata, session, ttl_ms, pid, start_token, "
+    "boot_id, host, pid_namespace, registered_at_ms, ended_at_ms, retired_at_ms"
+)
+BY_ID: Final = f"SELECT {_COLUMNS} FROM agents WHERE id = ?"  # noqa: S608  (column names)
+BY_PROCESS: Final = (
+    f"SELECT {_COLUMNS} FROM agents WHERE boot_id = ? AND pid = ? AND start_token = ? "  # noqa: S608
+    "AND start_token IS NOT NULL AND session IS NOT NULL"
+)
+PAGE: Final = f"SELECT {_COLUMNS} FROM agents WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+TOPICS_OF: Final = "SELECT topic FROM subscriptions WHERE agent = ? ORDER BY topic"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent as the projection has it; `session` is null when it ended."""
+
+    stream: StreamNo
+    id: AgentId
+    client: str
+    workspace: str | None
+    capabilities: list[str]
+    metadata: bytes
+    session: LeaseId | None
+    ttl_ms: int
+    process: ProcessIdentity | None
+    pid: int | None
+    registered_at_ms: int
+    ended_at_ms: int | None
+    retired_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An agent as it announces itself."""
+
+    id: AgentId
+    client: str
+    workspace: str | None
+    capabilities: Sequence[str]
+    topics: Sequence[str]
+    metadata: bytes
+    session: LeaseId
+    ttl_ms: int
+    process: ProcessIdentity | None
+    pid: int | None
+
+
+def find(source: Tx | Reader, agent: str) -> AgentRow | None:
+    """Return an agent by name."""
+    row = source.one(BY_ID, (agent,))
+    return None if row is None else _agent(row)
+
+
+def find_by_process(source: Tx | Reader, process: ProcessIdentity) -> AgentRow | None:
+    """Return the agent whose session a process holds."""
+    row = source.one(BY_PROCESS, (process.boot_id, process.pid, process.start_token))
+    return None if row is None else _agent(row)
+
+
+def page(source: Tx | Reader, after: str, limit: int) -> list[AgentRow]:
+    """Return agents in the order of their names."""
+    return [_agent(row) for row in source.all(PAGE, (after, limit))]
+
+
+def topics_of(source: Tx | Reader, agent: str) -> list[str]:
+    """Return what an agent listens to."""
+    return [str(row[0]) for row in source.all(TOPICS_OF, (agent,))]
+
+
+def open_session(tx: Tx, known: AgentRow | None, wanted: Registration, op: Op | None) -> Event:
+    """Register an agent, or a known one again: its topics are replaced, its inbox stays."""
+    process = wanted.process
+    body = Session(
+        boot_id=None if process is None else process.boot_id,
+        capabilities=list(wanted.capabilities),
+        client=wanted.client,
+        host=None if process is None else process.host,
+        id=wanted.id,
+        metadata=msgspec.Raw(wanted.metadata),
+        pid=wanted.pid if process is None else process.pid,
+        pid_namespace=None if process is None else process.pid_namespace,
+        session=wanted.session,
+        start_token=None if process is None else process.start_token,
+        topics=sorted(set(wanted.topics)),
+        ttl_ms=wanted.ttl_ms,
+        workspace=wanted.workspace,
+    )
+    name = f"agent/{wanted.id}"
+    if known is None:
+        return tx.begin_stream(name, Kind.AGENT_REGISTERED, wanted.id, body, op=op)
+    return tx.append(name, known.stream, Kind.SESSION_OPENED, wanted.id, body, op=op)
+
+
+def end_session(tx: Tx, known: AgentRow, reason: str, op: Op | None) -> None:
+    """End an agent's session."""
+    tx.append(
+        f"agent/{known.id}",
+        known.stream,
+        Kind.SESSION_ENDED,
+        known.id,
+        SessionEnded(reason=reason),
+        op=op,
+    )
+
+
+def retire(tx: Tx, known: AgentRow, actor: AgentId, reason: str, op: Op | None) -> None:
+    """Retire an agent."""
+    tx.append(
+        f"agent/{known.id}",
+        known.stream,
+        Kind.AGENT_RETIRED,
+        actor,
+        AgentRetired(id=known.id, reason=reason),
+        op=op,
+    )
+
+
+def _agent(row: Row) -> AgentRow:
+    (
+        stream,
+        name,
+        client,
+        workspace,
+        capabilities,
+        metadata,
+        session,
+        ttl_ms,
+        pid,
+        start_token,
+        boot_id,
+        host,
+        pid_namespace,
+        registered,
+        ended,
+        retired,
+    ) = row
+    process = None
+    if start_token is not None and boot_id is not None and pid is not None:
+        process = ProcessIdentity(
+            str(host), str(boot_id), int(pid), str(start_token), str(pid_namespace or "")
+        )
+    return AgentRow(
+        StreamNo(int(stream)),  # type: ignore[arg-type]
+        AgentId(str(name)),
+        str(client),
+        None if workspace is None else str(workspace),
+        msgspec.json.decode(str(capabilities), type=list[str]),
+        str(metadata).encode(),
+        None if session is None else LeaseId(str(session)),
+        int(ttl_ms),  # type: ignore[arg-type]
+        process,
+        None if pid is None else int(pid),
+        int(registered),  # type: ignore[arg-type]
+        None if ended is None else int(ended),
+        None if retired is None else int(retired),
+    )

@@ -1,0 +1,156 @@
+"""Forget whole closed streams past their keep time, events and rows together (EV-P8, H-72, H-73).
+
+SQL only; how long is kept is handed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tfx.hub.store.tally import Counted
+
+if TYPE_CHECKING:
+    from tfx.hub.models import Retention
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.tx import Tx
+
+PAGE: Final = 500
+BATCH: Final = 200
+
+# A message is open while a delivery is; a reply stays as long as the request that it answers.
+MESSAGES: Final = (
+    "SELECT m.stream, m.posted_at_ms, "
+    "(SELECT count(*) FROM deliveries d WHERE d.message = m.stream AND d.due_at_ms IS NOT NULL), "
+    "(SELECT max(d.closed_at_ms) FROM deliveries d WHERE d.message = m.stream), "
+    "(SELECT count(*) FROM deliveries d WHERE d.message = m.stream AND d.state = 'dead'), "
+    "m.cause IS NOT NULL AND EXISTS (SELECT 1 FROM messages r WHERE r.id = m.cause) "
+    "AND EXISTS (SELECT 1 FROM log l WHERE l.seq = m.stream AND l.kind = 'reply_posted') "
+    "FROM messages m WHERE m.stream > ? ORDER BY m.stream LIMIT ?"
+)
+HUMANS: Final = (
+    "SELECT stream FROM human_requests WHERE closed_at_ms IS NOT NULL AND closed_at_ms <= ? "
+    "ORDER BY closed_at_ms LIMIT ?"
+)
+AGENTS: Final = (
+    "SELECT stream, id FROM agents WHERE retired_at_ms IS NOT NULL AND retired_at_ms <= ? "
+    "ORDER BY retired_at_ms LIMIT ?"
+)
+# A jump of the clock moved rows of other streams: its run stays while any older one does.
+RUNS: Final = (
+    "SELECT stream FROM runs WHERE started_at_ms <= ?1 AND stream <> ?2 "
+    "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM messages) "
+    "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM human_requests) "
+    "LIMIT ?3"
+)
+_FORGET: Final = (
+    "DELETE FROM deliveries WHERE message IN (SELECT stream FROM forgetting)",
+    "DELETE FROM messages WHERE stream IN (SELECT stream FROM forgetting)",
+    "DELETE FROM human_requests WHERE stream IN (SELECT stream FROM forgetting)",
+    (
+        "DELETE FROM subscriptions WHERE agent IN "
+        "(SELECT id FROM agents WHERE stream IN (SELECT stream FROM forgetting))"
+    ),
+    (
+        "DELETE FROM beats WHERE agent IN "
+        "(SELECT id FROM agents WHERE stream IN (SELECT stream FROM forgetting))"
+    ),
+    "DELETE FROM agents WHERE stream IN (SELECT stream FROM forgetting)",
+    "DELETE FROM runs WHERE stream IN (SELECT stream FROM forgetting)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Streams that may be forgotten now, by what they are."""
+
+    messages: tuple[int, ...] = ()
+    dead_letters: tuple[int, ...] = ()
+    humans: tuple[int, ...] = ()
+    agents: tuple[int, ...] = ()
+    runs: tuple[int, ...] = ()
+
+    @property
+    def streams(self) -> tuple[int, ...]:
+        """All of them."""
+        return self.messages + self.dead_letters + self.humans + self.agents + self.runs
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One page of the walk over messages; `after` is where the next begins, None at the end."""
+
+    messages: tuple[int, ...]
+    dead_letters: tuple[int, ...]
+    after: int | None
+
+
+def closed_messages(source: Tx | Reader, keep: Retention, after: int) -> Walk:
+    """Return which messages of the next page are closed and past their keep time."""
+    rows = source.all(MESSAGES, (after, PAGE))
+    plain: list[int] = []
+    dead: list[int] = []
+    now = source.now_ms
+    for stream, posted, still_open, closed, dead_count, held in rows:
+        if still_open or held:
+            continue
+        keep_ms = keep.dead_letters_ms if dead_count else keep.messages_ms
+        since = closed if isinstance(closed, int) else int(posted or 0)
+        if keep_ms and now - since >= keep_ms:
+            (dead if dead_count else plain).append(int(stream or 0))
+    last = int(rows[-1][0] or 0) if len(rows) == PAGE else None
+    return Walk(tuple(plain), tuple(dead), last)
+
+
+def closed_others(source: Tx | Reader, keep: Retention, run: int) -> Closed:
+    """Return human requests, agents and runs that may be forgotten now; `run` is the live one."""
+    now = source.now_ms
+    humans = _streams(source, HUMANS, keep.human_requests_ms, now)
+    gone = _streams(source, AGENTS, keep.agents_ms, now)
+    runs: tuple[int, ...] = ()
+    if keep.messages_ms:
+        rows = source.all(RUNS, (now - keep.messages_ms, run, BATCH))
+        runs = tuple(int(row[0] or 0) for row in rows)
+    return Closed(humans=humans, agents=gone, runs=runs)
+
+
+def forget(tx: Tx, streams: tuple[int, ...], counted_seq: int) -> int:
+    """Forget streams with their events and rows; return how many events went.
+
+    A stream whose last event is not in the totals yet (`counted_seq`) is left for later.
+    """
+    connection = tx.connection
+    highest = 0
+    for stream in streams:
+        for (last,) in connection.execute("SELECT max(seq) FROM log WHERE stream = ?", (stream,)):
+            if last is not None and last <= counted_seq:
+                connection.execute("INSERT INTO forgetting VALUES (?)", (stream,))
+                highest = max(highest, last)
+    dead = tx.one(
+        "SELECT count(*) FROM deliveries WHERE state = 'dead' "
+        "AND message IN (SELECT stream FROM forgetting)"
+    )
+    for statement in _FORGET:
+        connection.execute(statement)
+    connection.execute("DELETE FROM log WHERE stream IN (SELECT stream FROM forgetting)")
+    gone = connection.changes()
+    connection.execute("DELETE FROM forgetting")
+    connection.execute("UPDATE counted SET forgotten_seq = max(forgotten_seq, ?)", (highest,))
+    if dead is not None and dead[0]:
+        tx.effects.append(Counted(dead=-int(dead[0])))
+    return gone
+
+
+def count_events(source: Tx | Reader, streams: tuple[int, ...]) -> int:
+    """Return how many events the streams have."""
+    total = 0
+    for stream in streams:
+        row = source.one("SELECT count(*) FROM log WHERE stream = ?", (stream,))
+        total += int(row[0] or 0) if row is not None else 0
+    return total
+
+
+def _streams(source: Tx | Reader, sql: str, keep_ms: int, now: int) -> tuple[int, ...]:
+    if not keep_ms:
+        return ()
+    return tuple(int(row[0] or 0) for row in source.all(sql, (now - keep_ms, BATCH)))

@@ -1,0 +1,1 @@
+"""HTTP in front of the services: decode, one service call, encode; no rules and no SQL."""

@@ -1,0 +1,1 @@
+"""Requests and responses of the hub, by what they are about; re-exports nothing."""

@@ -1,0 +1,72 @@
+"""Wire types of keeping the hub in order: rebuild, prune, shutdown.
+
+All of them need the operator credential (K-28).
+"""
+
+from __future__ import annotations
+
+from tfx.hub.wire.fields import Mutation, Request, Response
+
+
+class RebuildRequest(Mutation, frozen=True, kw_only=True):
+    """Discard and refold the projections."""
+
+
+class RebuildResult(Response, frozen=True, kw_only=True):
+    """What was folded; `skipped` counts events of kinds this program does not know."""
+
+    events: int
+    skipped: int
+    rows: dict[str, int]
+    seconds: float
+
+
+class RebuildCheckRequest(Request, frozen=True, kw_only=True):
+    """Compare without writing."""
+
+
+class Difference(Response, frozen=True, kw_only=True):
+    """One row that differs, by its key; no values, which may be private."""
+
+    table: str
+    key: str
+    what: str
+
+
+class RebuildCheckResult(Response, frozen=True, kw_only=True):
+    """`equal` is the answer; the first differences say where to look."""
+
+    equal: bool
+    events: int
+    skipped: int
+    rows: dict[str, int]
+    differences: tuple[Difference, ...]
+    seconds: float
+
+
+class PruneRequest(Mutation, frozen=True, kw_only=True):
+    """Forget what is past its keep time."""
+
+    dry_run: bool = True
+
+
+class PruneResult(Response, frozen=True, kw_only=True):
+    """What went, or would go."""
+
+    messages: int
+    dead_letters: int
+    human_requests: int
+    agents: int
+    events: int
+    dry_run: bool
+
+
+class ShutdownRequest(Mutation, frozen=True, kw_only=True):
+    """Stop the hub in order (H-16)."""
+
+
+class ShutdownResult(Response, frozen=True, kw_only=True):
+    """The hub has begun to stop; it is gone when its lock is free."""
+
+    stopping: bool
+    pid: int
