@@ -21,6 +21,8 @@ from typing import IO
 _STEP_S = 0.005
 _REAP_S = 2.0
 _START_TIME_FIELD = 19  # field 22 of /proc/<pid>/stat, counted behind the command name
+_running: set[int] = set()  # leaders of the groups that `run` waits for
+_running_guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as child:
+        with _running_guard:
+            _running.add(child.pid)
         streams = [_Drain(child.stdout, limit_bytes), _Drain(child.stderr, limit_bytes)]
         feeder = threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
@@ -75,11 +79,23 @@ def run(
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            kill_group(child.pid)
-            child.wait()
+            with _running_guard:
+                kill_group(child.pid)
+                child.wait()
+                _running.discard(child.pid)
         out, err = (drain.finish() for drain in streams)
         feeder.join(1)
     return Completed(tuple(argv), code, out, err, any(drain.truncated for drain in streams))
+
+
+def kill_running() -> None:
+    """Kill the group of every program that another thread still waits for in `run`.
+
+    For a program that ends while its threads do not: nothing of ours is left behind.
+    """
+    with _running_guard:
+        for pid in _running:
+            kill_group(pid)
 
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:

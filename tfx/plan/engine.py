@@ -14,7 +14,9 @@ from tfx import __version__
 from tfx.core.clock import Clock, SystemClock
 from tfx.errors import NotFound, OperationFailed, UnsafeEnvironment
 from tfx.plan.actions import (
+    CHANGES,
     Action,
+    ActionKind,
     Desired,
     Diff,
     Flags,
@@ -36,6 +38,7 @@ from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
 from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
 from tfx.plan.undo import make_undo
+from tfx.plan.upkeep import upkeep_steps
 
 _Build = Callable[[Manifest], tuple[Step, ...]]
 
@@ -85,6 +88,24 @@ class Engine:
         """
         return self._write("setup", self._setup(desired, flags), progress)
 
+    def repair(
+        self, desired: Desired, actions: Sequence[Action], progress: Progress | None = None
+    ) -> Report:
+        """Finish interrupted runs, then carry out these actions and no others.
+
+        They are actions of a plan of this Desired, or upkeep of tfx's own files. One whose target
+        is no longer as it says is left out (D-120). A run of its own, which `undo` takes back.
+        Raises as `apply` does.
+        """
+        chosen = {_identity(action) for action in actions}
+        planned = self._setup(desired, None)
+
+        def build(manifest: Manifest) -> tuple[Step, ...]:
+            steps = [step for step in planned(manifest) if _is_chosen(step, chosen)]
+            return (*steps, *upkeep_steps(actions))
+
+        return self._write("doctor --fix", build, progress)
+
     def plan_removal(self, agents: frozenset[str] | None = None) -> Plan:
         """Return what `remove` would do; None = all agents that are recorded."""
         return plan_of(self._removal(agents)(self.manifest()))
@@ -112,7 +133,9 @@ class Engine:
         """Return the runs that `undo` can take back, newest first; writes nothing."""
         stories = [read(self._state.journal(run)) for run in reversed(self._state.journals())]
         return tuple(
-            _shown(story) for story in stories if story.committed and (story.done or story.records)
+            _shown(story)
+            for story in stories
+            if story.committed and (story.done or story.records or story.modes)
         )
 
     def diff(self, desired: Desired, action: Action) -> Diff:
@@ -268,7 +291,18 @@ def still_staged(
 
 def _shown(story: Story) -> Run:
     targets = tuple(str(intent.target) for intent in story.done)
+    targets += tuple(str(change.target) for change in story.modes)
     return Run(story.run, story.operation, story.at_ms, len(targets) + len(story.records), targets)
+
+
+def _identity(action: Action) -> tuple[object, ...]:
+    return (action.kind, action.target, action.asset, action.disk, action.new)
+
+
+def _is_chosen(step: Step, chosen: set[tuple[object, ...]]) -> bool:
+    """Say whether all that a step would change was chosen; conflicts beside it change nothing."""
+    changing = [a for a in step.actions if a.kind in CHANGES or a.kind is ActionKind.RECORD]
+    return bool(changing) and all(_identity(action) in chosen for action in changing)
 
 
 def _as_planned(steps: Iterable[Step], *, removing: bool) -> tuple[Outcome, ...]:

@@ -34,7 +34,7 @@ def prepare(hub: HubFiles) -> None:
     for path in (hub.directory, hub.database.parent, hub.database):
         _check_owner(path)
     kind = file_system(hub.database.parent)
-    if kind in _NETWORK:
+    if is_network(kind):
         raise OperationFailed(
             f"{hub.database} lies on a network file system ({kind}), where SQLite's locks do not"
             " hold",
@@ -72,6 +72,11 @@ def blamed(error: OperationFailed, directory: Path) -> OperationFailed:
         hint=f"df -h {directory}",
         details=error.details,
     )
+
+
+def is_network(kind: str) -> bool:
+    """Say whether SQLite's locks do not hold on a file system of this type (H-22)."""
+    return kind in _NETWORK
 
 
 def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
