@@ -22,9 +22,9 @@ PROFILES = (".bash_profile", ".bashrc", ".profile", ".zshenv")
 class Clinic(Machine):
     """A machine whose login shell is bash; `everywhere` puts its agents on every shell's PATH."""
 
-    def __init__(self, root: Path, *agents: str, home: str = "home", shell: str = "bash") -> None:
+    def __init__(self, root: Path, *agents: str, home: str = "home", login: str = "bash") -> None:
         super().__init__(root, *agents, home=home)
-        self.env["SHELL"] = f"/bin/{shell}"
+        self.env["SHELL"] = f"/bin/{login}"
 
     @property
     def paths(self) -> Paths:

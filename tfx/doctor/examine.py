@@ -75,7 +75,7 @@ def examine(
     def agreed(question: Question) -> bool:
         return options.yes or (ask is not None and ask(told(found, facts), question))
 
-    done = fixing.apply(planned, facts, agreed, redactor)
+    done = fixing.apply(planned, facts, agreed, redactor, say)
     fixes, run = done.rows, done.run
     if done.changed:
         facts = Facts(paths, options)

@@ -92,7 +92,11 @@ def _refusal(facts: Facts) -> str | None:
 
 
 def apply(
-    planned: Planned, facts: Facts, agreed: Callable[[Question], bool], redactor: Redactor
+    planned: Planned,
+    facts: Facts,
+    agreed: Callable[[Question], bool],
+    redactor: Redactor,
+    say: Callable[[str], None],
 ) -> Done:
     """Ask for each class, then apply what was agreed to in one run of setup's journal.
 
@@ -110,7 +114,7 @@ def apply(
         if not able:
             return Done((*declined, *blocked))
         try:
-            report = _repair(facts, able)
+            report = _repair(facts, able, say)
         except TfxError as error:
             reason = redactor.text(error.message)
             failed = [fix.row("refused", reason) for fix in able]
@@ -149,12 +153,12 @@ def _hub_lock(facts: Facts, fixes: Sequence[Fix]) -> Iterator[bool]:
         yield True
 
 
-def _repair(facts: Facts, fixes: Sequence[Fix]) -> Report:
+def _repair(facts: Facts, fixes: Sequence[Fix], say: Callable[[str], None]) -> Report:
     engine = Engine(facts.paths.setup_dir, git=facts.paths.program("git"))
     actions = [action for fix in fixes for action in fix.actions]
     needs_desired = any(action.asset for action in actions)
     desired = facts.wanted.desired if needs_desired else Desired()
-    return engine.repair(desired, actions)
+    return engine.repair(desired, actions, lambda action: say(f"repairing {action.target}"))
 
 
 def _outcome(fix: Fix, report: Report, redactor: Redactor) -> FixRow:

@@ -111,7 +111,11 @@ class Redactor:
 
 def _hide_value(found: re.Match[str]) -> str:
     value = found["value"]
-    plain = value in {HIDDEN, "Bearer", "Basic", "bearer", "basic"} or value.startswith(("/", "~"))
+    plain = (
+        value in {HIDDEN, "Bearer", "Basic", "bearer", "basic"}
+        or value.startswith(("/", "~"))
+        or (value.isdigit() and len(value) < _SHORTEST_NAME)  # a count of them
+    )
     return found[0] if plain else f"{found['name']}{found['sign']}{HIDDEN}"
 
 

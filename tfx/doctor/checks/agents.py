@@ -107,7 +107,7 @@ def _by_fault(facts: Facts, faults: set[str], *, fine: str, remedy: str) -> Iter
         yield Finding(
             one.agent.name,
             Status.FAIL if wins else Status.WARN,
-            f"{copy.paths[0]}: {problem.fault.value}: {problem.about}",
+            f"{problem.fault.value}: {problem.about} ({copy.paths[0]})",
             {"fault": problem.fault.value, "cell": cell, "wins": wins},
             (Remedy(remedy),),
             MANUAL,
@@ -130,7 +130,7 @@ def _broken_everywhere(facts: Facts, faults: set[str], remedy: str) -> Iterator[
                     yield Finding(
                         agent.name,
                         Status.WARN,
-                        f"{copy.paths[0]}: {problem.fault.value}: {problem.about}",
+                        f"{problem.fault.value}: {problem.about} ({copy.paths[0]})",
                         {"fault": problem.fault.value, "path": str(copy.paths[0])},
                         (Remedy(remedy),),
                         MANUAL,

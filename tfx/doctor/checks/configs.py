@@ -75,7 +75,7 @@ def settings(facts: Facts) -> Iterator[Finding]:
         except UnparsableFile as error:
             yield _unparsable(facts, shared, error)
             continue
-        findings = list(_inside(facts, shared, value))
+        findings = [*_doubled_keys(facts, shared, data), *_inside(facts, shared, value)]
         yield from findings
         if not findings:
             bom = "; it starts with a byte order mark" if data.startswith(_BOM) else ""
@@ -106,6 +106,23 @@ def _unparsable(facts: Facts, shared: Shared, error: UnparsableFile) -> Finding:
         ),
         MANUAL,
     )
+
+
+def _doubled_keys(facts: Facts, shared: Shared, data: bytes) -> Iterator[Finding]:
+    """Yield objects that hold a key twice; TOML refuses them by itself."""
+    from tfx.config import jsonc  # noqa: PLC0415  (start-up rule)
+
+    if shared.format.value == "toml":
+        return
+    for line, column in jsonc.doubled(data):
+        yield Finding(
+            f"{facts.paths.display(shared.path)}:{line}:{column}",
+            Status.WARN,
+            f"the object at line {line}, column {column} holds a key twice; the last one counts",
+            {"agent": shared.agent.name, "line": line, "column": column},
+            (Remedy("delete one of the two by hand"),),
+            MANUAL,
+        )
 
 
 def _inside(facts: Facts, shared: Shared, value: JsonValue) -> Iterator[Finding]:

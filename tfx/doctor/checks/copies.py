@@ -71,8 +71,8 @@ def _shadowing(facts: Facts, one: InUse, copies: int, details: dict[str, JsonVal
             return Finding(
                 one.agent.name,
                 Status.WARN,
-                f"an older copy wins: {wins.text} at {winner.installation.paths[0]} hides"
-                f" {other.text}",
+                f"an older copy wins: {wins.text} hides {other.text}"
+                f" ({winner.installation.paths[0]})",
                 details,
                 (Remedy(f"put {program.installation.paths[0].parent} before it in PATH"),),
                 MANUAL,

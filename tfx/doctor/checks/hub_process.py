@@ -106,7 +106,7 @@ def _unresponsive(seen: Probe, details: dict[str, JsonValue]) -> Finding:
 
 def state_file(facts: Facts) -> Iterator[Finding]:
     """Yield whether state file, process and lock belong together (D-106, D-172)."""
-    from tfx.core.process import start_token  # noqa: PLC0415  (start-up rule)
+    from tfx.core.process import boot_id, start_token  # noqa: PLC0415  (start-up rule)
 
     seen = facts.probe
     path = seen.files.state
@@ -125,8 +125,11 @@ def state_file(facts: Facts) -> Iterator[Finding]:
         return
     details = {"pid": recorded.pid, "port": recorded.port, "boot_id": recorded.boot_id}
     token = start_token(recorded.pid)
+    same = (token, boot_id()) == (recorded.start_token, recorded.boot_id)
     if token is None:
         yield _stale(facts, f"process {recorded.pid} is gone", details)
+    elif same:
+        yield _stale(facts, f"process {recorded.pid} is ending; it let go of the lock", details)
     else:
         summary = f"process {recorded.pid} is another program now: nobody holds the hub's lock"
         yield _stale(facts, summary, details)

@@ -163,7 +163,7 @@ def _only_here(facts: Facts, agent: Agent, program: Path, unknown: list[Cell]) -
     return Finding(
         agent.name,
         Status.WARN,
-        f"only this session has {shown} on its PATH: no new shell finds it",
+        f"no new shell finds it; only this session has it on its PATH: {shown}",
         details,
         path_lines(facts, away, program.parent),
         MANUAL,
