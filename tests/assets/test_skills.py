@@ -11,6 +11,9 @@ from typing import Final
 import pytest
 from ruamel.yaml import YAML
 
+from tfx.doctor.model import FixClass
+from tfx.doctor.model import Status as RowStatus
+from tfx.doctor.registry import CHECKS
 from tfx.plan.actions import Reason
 from tfx.result import Status
 
@@ -176,15 +179,21 @@ def test_the_setup_skill_names_only_reasons_and_states_that_exist() -> None:
     assert listed[1].split(", ") == [status.value for status in Status]
 
 
-def test_the_doctor_skill_does_not_promise_a_command_that_may_not_be_there() -> None:
+def test_the_doctor_skill_explains_every_option_of_doctor() -> None:
     _, body = parts(ASSETS / "skills" / "tfx-doctor")
-    first = re.search(r"tfx doctor\b[^\n]*", body.partition("# tfx doctor\n")[2])
-    assert first
-    assert first[0].startswith("tfx doctor --help")
-    by_hand = body.partition("## Step by step")[2]
-    assert "tfx doctor" not in by_hand
-    for command in ("tfx setup --check", "tfx list", "tfx version"):
-        assert command in by_hand
+    for option in COMMANDS["doctor"]:
+        assert option in body, option
+
+
+def test_the_doctor_skill_names_only_checks_states_and_classes_that_exist() -> None:
+    _, body = parts(ASSETS / "skills" / "tfx-doctor")
+    ids = {check.id for check in CHECKS}
+    named = set(re.findall(r"`((?:cli|shell|hub|mcp|db|setup|assets)\.[a-z]+)`", body))
+    assert {"cli.matrix", "mcp.registration"} <= named <= ids
+    section = body.partition("| status | meaning |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`([a-z]+)`", section)) == {status.value for status in RowStatus}
+    classes = body.partition("| `fix.class` | meaning |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(.)`", classes, re.MULTILINE) == [each.value for each in FixClass]
 
 
 def test_s35_the_rename_map_leads_from_retired_names_to_bundled_ones() -> None:

@@ -253,3 +253,15 @@ def test_d187_reset_follows_no_link(tmp_path: Path) -> None:
     (clinic.home / ".cache/tfx/link").symlink_to(treasure)
     assert clinic.doctor("--reset").code == 0
     assert treasure.read_text() == "mine"
+
+
+def test_d28_the_picture_in_the_readme_is_of_this_command() -> None:
+    root = Path(__file__).parents[2]
+    assert "](.github/doctor.svg)" in (root / "README.md").read_text("utf-8")
+    picture = (root / ".github" / "doctor.svg").read_text("utf-8").replace("&#160;", " ")
+    assert picture.startswith("<svg")
+    shown = {
+        check.id for check in CHECKS if f">{check.id} " in picture or f"{check.id} " in picture
+    }
+    assert {"cli.matrix", "shell.rc", "assets.manifest", "hub.health"} <= shown
+    assert str(Path.home()) not in picture

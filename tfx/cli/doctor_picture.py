@@ -41,7 +41,7 @@ _ANSWERS: Mapping[str, tuple[str, str]] = {
     "not-found": ("✗", "red"),
     "unknown": ("?", "magenta"),
 }
-_WIDEST = 36
+_WIDEST = 42
 
 
 def show(console: Console, data: DoctorData, *, verbose: bool) -> None:

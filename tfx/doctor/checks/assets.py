@@ -79,7 +79,9 @@ def journal(facts: Facts) -> Iterator[Finding]:
             Repair(FixClass.AUTO, (action,)),
         )
     if not open_runs:
-        yield Finding("runs", Status.OK, f"{len(runs)} runs, none interrupted", {"runs": len(runs)})
+        yield Finding(
+            "runs", Status.OK, f"none of {len(runs)} was interrupted", {"runs": len(runs)}
+        )
 
 
 def lock(facts: Facts) -> Iterator[Finding]:
@@ -129,7 +131,7 @@ def backups(facts: Facts) -> Iterator[Finding]:
     size = sum(f.stat().st_size for run in runs for f in run.iterdir() if f.is_file())
     details: dict[str, JsonValue] = {"runs": len(runs), "bytes": size, "needed": len(pointers)}
     if not missing:
-        summary = f"{len(runs)} runs, {size // 1024} KiB, all that are needed are there"
+        summary = f"{size // 1024} KiB; all that are needed are there"
         yield Finding("backups", Status.OK, summary, details)
 
 

@@ -96,8 +96,8 @@ def _unparsable(facts: Facts, shared: Shared, error: UnparsableFile) -> Finding:
     return Finding(
         facts.paths.display(shared.path),
         Status.FAIL,
-        f"{place}: {error.message}; {shared.agent.label} ignores the whole file or does not start",
-        {"agent": shared.agent.name, "line": line, "column": column, "path": str(shared.path)},
+        f"{error.message}; {shared.agent.label} ignores the whole file or does not start",
+        {"agent": shared.agent.name, "line": line, "column": column, "place": place},
         (
             Remedy(
                 "mend it by hand; tfx leaves a file that it cannot parse exactly as it is",

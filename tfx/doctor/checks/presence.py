@@ -85,6 +85,8 @@ def _partly(
     details: dict[str, JsonValue],
 ) -> Finding:
     away = [*missing, *(cell for cell in lost if cell not in missing)]
+    if only := _read_only_where_found(facts, seen.found, missing):
+        details["read only where it is found"] = only
     found = listed((cell.label for cell in seen.found), 3)
     only_here = {cell.label for cell in seen.shell_only}
     summary = f"not found in {listed((cell.label for cell in away), 3)}; found in {found}"
@@ -103,6 +105,15 @@ def _partly(
         path_lines(facts, missing or lost, _directory(seen)),
         MANUAL,
     )
+
+
+def _read_only_where_found(
+    facts: Facts, found: Iterable[Cell], missing: Iterable[Cell]
+) -> list[JsonValue]:
+    """Return the start-up files that only the starts which find it read (D-138)."""
+    elsewhere = {file for cell in missing for file in cell.startup_files}
+    files = dict.fromkeys(file for cell in found for file in cell.startup_files)
+    return [facts.paths.display(file) for file in files if file not in elsewhere]
 
 
 def _lost_to_the_route_script(
