@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -60,3 +61,18 @@ def test_ev_b4_doubt_is_never_death() -> None:
     assert process.liveness(elsewhere) is process.Liveness.UNKNOWN
     rebooted = process.ProcessIdentity(mine.host, "old-boot", mine.pid, "1", mine.pid_namespace)
     assert process.liveness(rebooted) is process.Liveness.DEAD
+
+
+def test_kill_running_ends_what_another_thread_waits_for() -> None:
+    ended: list[process.Completed] = []
+
+    def wait() -> None:
+        ended.append(process.run(["sleep", "300"], env=dict(os.environ), timeout_s=300))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    until = time.monotonic() + 20
+    while waiting.is_alive() and time.monotonic() < until:
+        process.kill_running()
+        waiting.join(0.05)
+    assert [done.code for done in ended] == [-9]

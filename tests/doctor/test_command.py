@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doctor.world import Clinic, by_target, row
+from tests.doctor.world import Clinic, by_target, on_terminal, row
 from tests.support import listing, tfx
 from tfx.doctor.model import Status, worst
 from tfx.doctor.registry import CHECKS
@@ -265,3 +265,20 @@ def test_d28_the_picture_in_the_readme_is_of_this_command() -> None:
     }
     assert {"cli.matrix", "shell.rc", "assets.manifest", "hub.health"} <= shown
     assert str(Path.home()) not in picture
+
+
+def test_d28_a_terminal_gets_groups_the_matrix_and_the_counts_last(clinic: Clinic) -> None:
+    said = on_terminal(clinic)
+    assert "\x1b[1mshells" in said
+    grid = next(line for line in said.splitlines() if "bash -lic" in line)
+    assert "sh -c" in grid
+    assert " fail · " in said.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(("words", "env"), [(("--ascii",), {}), ((), {"NO_COLOR": "1"})])
+def test_d13_d29_no_colour_and_no_boxes_when_asked_for(
+    clinic: Clinic, words: tuple[str, ...], env: dict[str, str]
+) -> None:
+    said = on_terminal(clinic, "machine", *words, **env)
+    assert "\x1b[" not in said
+    assert "[ok] locale" in said

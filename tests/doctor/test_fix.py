@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.doctor.test_setup_checks import interrupt, make_orphan, make_stale
-from tests.doctor.world import Clinic, row
+from tests.doctor.world import Clinic, on_terminal, row
 from tests.support import Ran, listing
 from tfx.core import locks
 from tfx.doctor.examine import examine
@@ -344,35 +340,7 @@ def test_d131_an_interrupt_between_two_fixes_keeps_the_first_journaled(clinic: C
 def test_k48_on_a_terminal_it_asks_and_takes_no_for_an_answer(clinic: Clinic) -> None:
     make_stale(clinic, SCRIPT)
     before = listing(clinic.home)
-    assert "declined" in terminal(clinic, b"n\n")
+    assert "declined" in on_terminal(clinic, "assets.manifest", "--fix", answer=b"n\n")
     assert listing(clinic.home) == before
-    assert "applied" in terminal(clinic, b"y\n")
+    assert "applied" in on_terminal(clinic, "assets.manifest", "--fix", answer=b"y\n")
     assert listing(clinic.home) != before
-
-
-def terminal(clinic: Clinic, answer: bytes) -> str:
-    """What `--fix` says on a terminal to somebody who answers so."""
-    ours, theirs = pty.openpty()
-    said = b""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tfx", "doctor", "assets.manifest", "--fix"],
-        env=clinic.env | {"TERM": "xterm", "COLUMNS": "200"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    ) as child:
-        os.close(theirs)
-        answered = False
-        while select.select([ours], [], [], 30)[0]:
-            try:
-                chunk: Any = os.read(ours, 4096)
-            except OSError:
-                break
-            said += chunk
-            if b"[y/N]" in said and not answered:
-                os.write(ours, answer)
-                answered = True
-        child.wait(30)
-    os.close(ours)
-    return said.decode()

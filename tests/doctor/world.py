@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +79,29 @@ def texts(found: Any) -> str:  # noqa: ANN401
     """Everything that a row tells, in one text."""
     remedies = " ".join(f"{r.text} {r.command or ''}" for r in found.remediation)
     return f"{found.summary} {json.dumps(dict(found.details))} {remedies}"
+
+
+def on_terminal(clinic: Clinic, *words: str, answer: bytes = b"", **env: str) -> str:
+    """What doctor says on a terminal to somebody who answers its question so."""
+    ours, theirs = pty.openpty()
+    said = b""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tfx", "doctor", *words],
+        env=clinic.env | {"TERM": "xterm", "COLUMNS": "200"} | env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as child:
+        os.close(theirs)
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                said += os.read(ours, 4096)
+            except OSError:
+                break
+            if answer and b"[y/N]" in said:
+                os.write(ours, answer)
+                answer = b""
+        child.wait(60)
+    os.close(ours)
+    return said.decode()

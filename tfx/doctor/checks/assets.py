@@ -172,6 +172,7 @@ CHECKS = (
             "`tfx setup --take-new`, `--restore` or `--keep-mine`.",
         ),
         manifest,
+        least_s=45,
         fix=FixClass.CONSENT,
     ),
     Check(

@@ -287,6 +287,7 @@ CHECKS = (
             "`tfx setup --restore`, `--take-new` or `--keep-mine`; `tfx hub start`.",
         ),
         registration,
+        least_s=45,
         fix=FixClass.AUTO,
     ),
     Check(

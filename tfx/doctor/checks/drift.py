@@ -36,8 +36,8 @@ def differs(facts: Facts, action: Action, target: str | None = None) -> Finding:
     if repair.fix_class is FixClass.MANUAL:
         remedies = _by_hand(facts, action, details)
     elif repair.actions:
-        word = "repairs it" if repair.fix_class is FixClass.AUTO else "repairs it after a yes"
-        remedies = (Remedy(f"`tfx doctor --fix` {word}", "tfx doctor --fix"),)
+        word = "repair it" if repair.fix_class is FixClass.AUTO else "repair it, after a yes"
+        remedies = (Remedy(word, "tfx doctor --fix"),)
     return Finding(
         target or facts.paths.display(action.path) + _key(action),
         status,

@@ -16,7 +16,7 @@ from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
     from tfx.hub.daemon.probe import Probe
-    from tfx.plan.actions import Action
+    from tfx.plan.actions import Action, ActionKind, Reason
 
 _START = Remedy("start it", "tfx hub start")
 _STOP = Remedy("end it in order", "tfx hub stop")
@@ -151,9 +151,9 @@ def _stale(facts: Facts, why: str, details: dict[str, JsonValue]) -> Finding:
     )
 
 
-def upkeep(path: Path, kind: object, reason: object, mode: int | None = None) -> Action | None:
+def upkeep(path: Path, kind: ActionKind, reason: Reason, mode: int | None = None) -> Action | None:
     """Return the action on one small file of tfx's own, or None when it cannot be read."""
-    from tfx.plan.actions import Action, ActionKind, Reason, State  # noqa: PLC0415
+    from tfx.plan.actions import Action, State  # noqa: PLC0415  (start-up rule)
     from tfx.plan.look import Obstacle, look  # noqa: PLC0415
 
     try:
@@ -163,6 +163,4 @@ def upkeep(path: Path, kind: object, reason: object, mode: int | None = None) ->
     if found.state is None or found.linked:
         return None
     new = None if mode is None else State(found.state.sha256, mode)
-    return Action(
-        ActionKind(str(kind)), Reason(str(reason)), str(path), path, disk=found.state, new=new
-    )
+    return Action(kind, reason, str(path), path, disk=found.state, new=new)
