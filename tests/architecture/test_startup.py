@@ -59,6 +59,13 @@ def test_help_imports_no_feature(arguments: tuple[str, ...]) -> None:
     }
 
 
+@pytest.mark.parametrize("arguments", [("--list",), ("--explain", "locale"), ("--only", "locale")])
+def test_d184_a_cheap_look_of_doctor_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    loaded = modules_after("doctor", *arguments, "--json")
+    assert not loaded & {*HEAVY, "mcp", "importlib.metadata"}
+    assert not {name for name in loaded if name.startswith(("tfx.setup", "tfx.plan", "tfx.hub"))}
+
+
 def test_d185_the_shell_matrix_needs_nothing_heavy() -> None:
     script = "import sys, tfx.shells.matrix, tfx.shells.installations, tfx.shells.columns; "
     done = subprocess.run(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -72,3 +73,18 @@ def test_a_process_that_ended_and_was_not_reaped_is_gone() -> None:
         assert process.identify(child) is None
     finally:
         os.waitpid(child, 0)
+
+
+def test_kill_running_ends_what_another_thread_waits_for() -> None:
+    ended: list[process.Completed] = []
+
+    def wait() -> None:
+        ended.append(process.run(["sleep", "300"], env=dict(os.environ), timeout_s=300))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    until = time.monotonic() + 20
+    while waiting.is_alive() and time.monotonic() < until:
+        process.kill_running()
+        waiting.join(0.05)
+    assert [done.code for done in ended] == [-9]

@@ -25,6 +25,8 @@ _REAP_S = 2.0
 _STATE_FIELD = 0  # of /proc/<pid>/stat, counted behind the command name
 _START_TIME_FIELD = 19
 _ENDED = (b"Z", b"X")
+_running: set[int] = set()  # leaders of the groups that `run` waits for
+_running_guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as child:
+        with _running_guard:
+            _running.add(child.pid)
         streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
         feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
@@ -79,8 +83,10 @@ def run(
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            kill_group(child.pid)
-            child.wait()
+            with _running_guard:
+                kill_group(child.pid)
+                child.wait()
+                _running.discard(child.pid)
         out, err = (drain.finish() for drain in streams)
         feeder.join(1)
     return Completed(tuple(argv), code, out, err, any(drain.truncated for drain in streams))
@@ -108,6 +114,16 @@ def wait_for(child: Child, timeout_s: float) -> int | None:
         return child.wait(timeout_s)
     except subprocess.TimeoutExpired:
         return None
+
+
+def kill_running() -> None:
+    """Kill the group of every program that another thread still waits for in `run`.
+
+    For a program that ends while its threads do not: nothing of ours is left behind.
+    """
+    with _running_guard:
+        for pid in _running:
+            kill_group(pid)
 
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:

@@ -49,6 +49,15 @@ class Staging:
 
 
 @dataclass(frozen=True, slots=True)
+class Chmod:
+    """Permission bits changed in place; the content is not touched."""
+
+    path: Path
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What one target needs. `again` plans the same target anew, after it moved (S-46).
 
@@ -60,6 +69,7 @@ class Step:
     again: Callable[[], Step]
     settled: tuple[Action, ...] = ()
     write: Write | None = None
+    chmod: Chmod | None = None
     changes: tuple[Change, ...] = ()
     notes: tuple[Change, ...] = ()
     base: bytes | None = None
@@ -72,7 +82,8 @@ class Step:
     def idle(self) -> bool:
         """True when carrying it out would write nothing at all."""
         staged = self.staging is None or self.staging.there is not None
-        return self.write is None and not self.changes and not self.notes and staged
+        quiet = self.write is None and self.chmod is None
+        return quiet and not self.changes and not self.notes and staged
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ def prepare(hub: HubFiles, mounts: Path = _MOUNTS) -> None:
 
 def _refuse_network(hub: HubFiles, mounts: Path) -> None:
     kind = file_system(hub.database.parent, mounts)
-    if kind in _NETWORK:
+    if is_network(kind):
         raise OperationFailed(
             f"{hub.database} lies on a network file system ({kind}), where SQLite's locks do not"
             " hold",
@@ -84,6 +84,11 @@ def blamed(error: OperationFailed, directory: Path) -> OperationFailed:
         hint=f"df -h {directory}",
         details=error.details,
     )
+
+
+def is_network(kind: str) -> bool:
+    """Say whether SQLite's locks do not hold on a file system of this type (H-22)."""
+    return kind in _NETWORK
 
 
 def file_system(path: Path, mounts: Path = _MOUNTS) -> str:
