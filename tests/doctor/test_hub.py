@@ -393,14 +393,16 @@ def test_d109_file_systems_and_free_space(tmp_path: Path) -> None:
         "1 0 0:1 / / rw - ext4 /dev/x rw\n"
         f"2 1 0:2 / {tmp_path}/far rw - nfs4 server:/x rw\n"
         f"3 1 0:3 / {tmp_path}/win rw - 9p drive rw\n"
+        f"4 1 0:4 / {tmp_path}/share rw - virtiofs share rw\n"
     )
 
     def kind(name: str) -> Status:
         place = tmp_path / name
         return checks.judge_file_system(place, ground.file_system(place, mounts)).status
 
-    assert [kind(name) for name in ("near", "far", "win")] == [
+    assert [kind(name) for name in ("near", "far", "win", "share")] == [
         Status.OK,
+        Status.FAIL,
         Status.FAIL,
         Status.WARN,
     ]
