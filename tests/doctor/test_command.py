@@ -279,6 +279,6 @@ def test_d28_a_terminal_gets_groups_the_matrix_and_the_counts_last(clinic: Clini
 def test_d13_d29_no_colour_and_no_boxes_when_asked_for(
     clinic: Clinic, words: tuple[str, ...], env: dict[str, str]
 ) -> None:
-    said = on_terminal(clinic, "machine", *words, **env)
+    said = on_terminal(clinic, "machine", *words, env=env)
     assert "\x1b[" not in said
     assert "[ok] locale" in said

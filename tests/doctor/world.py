@@ -8,6 +8,7 @@ import pty
 import select
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,15 @@ def texts(found: Any) -> str:  # noqa: ANN401
     return f"{found.summary} {json.dumps(dict(found.details))} {remedies}"
 
 
-def on_terminal(clinic: Clinic, *words: str, answer: bytes = b"", **env: str) -> str:
+def on_terminal(
+    clinic: Clinic, *words: str, answer: bytes = b"", env: Mapping[str, str] | None = None
+) -> str:
     """What doctor says on a terminal to somebody who answers its question so."""
     ours, theirs = pty.openpty()
     said = b""
     with subprocess.Popen(
         [sys.executable, "-m", "tfx", "doctor", *words],
-        env=clinic.env | {"TERM": "xterm", "COLUMNS": "200"} | env,
+        env=clinic.env | {"TERM": "xterm", "COLUMNS": "200"} | dict(env or {}),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
