@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 HEAVY = ("rich", "httpx", "asyncio", "apsw", "pydantic", "tomlkit", "ruamel", "msgspec", "psutil",
          "starlette", "uvicorn")  # fmt: skip
@@ -31,6 +35,11 @@ def modules_after(*arguments: str) -> set[str]:
         check=True,
     )
     return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_d181_typer_stays_below_the_version_that_costs_more() -> None:
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert "typer>=0.27,<0.29" in document["project"]["dependencies"]
 
 
 def test_version_imports_nothing_but_the_version() -> None:

@@ -53,7 +53,7 @@ def test_d83_an_older_copy_in_front_of_a_newer_is_a_warning(empty: Clinic) -> No
     assert "2.1.9" in row.summary
 
 
-def test_d83_d171_a_newer_copy_in_front_is_information_only(empty: Clinic) -> None:
+def test_d83_d95_d171_a_newer_copy_in_front_is_information_only(empty: Clinic) -> None:
     old, new = native(empty, "2.0.1", directory="a"), native(empty, "2.1.9", directory="b")
     empty.everywhere(new.parent, old.parent)
     assert found(empty, "cli.duplicates").status is Status.INFO

@@ -105,7 +105,7 @@ def test_d169_the_exit_status_follows_the_rows_after_the_payload(clinic: Clinic)
     assert failed.data["rows"]
 
 
-def test_d170_checks_run_side_by_side_and_a_hang_is_cut_off(tmp_path: Path) -> None:
+def test_d170_d178_checks_run_side_by_side_and_a_hang_is_cut_off(tmp_path: Path) -> None:
     clinic = Clinic(tmp_path)
     clinic.write(".bash_profile", "sleep 60\n")
     clinic.write(".profile", "sleep 60\n")

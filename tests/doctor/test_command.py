@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -265,6 +266,7 @@ def test_d28_the_picture_in_the_readme_is_of_this_command() -> None:
     }
     assert {"cli.matrix", "shell.rc", "assets.manifest", "hub.health"} <= shown
     assert str(Path.home()) not in picture
+    assert set(re.findall(r"https?://([^/\"]+)", picture)) <= {"www.w3.org", "www.textualize.io"}
 
 
 def test_d28_a_terminal_gets_groups_the_matrix_and_the_counts_last(clinic: Clinic) -> None:
@@ -282,3 +284,20 @@ def test_d13_d29_no_colour_and_no_boxes_when_asked_for(
     said = on_terminal(clinic, "machine", *words, env=env)
     assert "\x1b[" not in said
     assert "[ok] locale" in said
+
+
+def test_d21_no_row_has_a_stronger_fix_than_its_check_declares(clinic: Clinic) -> None:
+    (clinic.home / ".claude/scripts/tfx-route.sh").chmod(0o644)
+    (clinic.home / ".claude/hud/tfx-hud.py").write_text("mine")
+    declared = {check.id: check.fix.value for check in CHECKS}
+    order = "MAC"
+    fixes = [(r["id"], r["fix"]["class"]) for r in clinic.doctor().data["rows"] if r["fix"]]
+    assert {kind for _, kind in fixes} == {"A", "M"}
+    assert all(order.index(kind) <= order.index(declared[name]) for name, kind in fixes)
+
+
+def test_d56_nothing_is_cached_between_two_looks(clinic: Clinic) -> None:
+    assert row(clinic.doctor("cli.matrix"), "cli.matrix", "claude")["status"] == "ok"
+    for name in (".bash_profile", ".bashrc", ".profile"):
+        (clinic.home / name).unlink()
+    assert row(clinic.doctor("cli.matrix"), "cli.matrix", "claude")["status"] == "warn"

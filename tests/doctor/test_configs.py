@@ -86,7 +86,7 @@ def test_d104_a_bom_is_mentioned(claude: Clinic) -> None:
         hook("no-such-program --x"),
     ],
 )
-def test_d104_d164_a_hook_to_a_missing_file_fails(claude: Clinic, element: object) -> None:
+def test_d104_d164_d180_a_hook_to_a_missing_file_fails(claude: Clinic, element: object) -> None:
     claude.write(SETTINGS, hooks(element))
     rows = claude.rows("settings.json")
     found = rows[f"~/{SETTINGS}:hooks.PreToolUse[0].hooks[0]"]
@@ -202,6 +202,14 @@ def test_d105_an_entry_of_triflux_is_named(claude: Clinic) -> None:
     claude.setup()
     found = entry(claude)
     assert (found.status, "triflux" in found.summary) == (Status.WARN, True)
+
+
+def test_d105_our_entry_stays_ours_when_the_token_is_gone(claude: Clinic) -> None:
+    http_entry(claude, free_port())
+    (claude.home / ".local/state/tfx/hub/token").unlink()
+    found = entry(claude)
+    assert "not of tfx" not in found.summary
+    assert "nothing listens" in found.summary
 
 
 def test_d105_two_files_with_the_entry_are_told(tmp_path: Path) -> None:

@@ -21,9 +21,11 @@ from tests.support import listing
 from tfx.core import database as db
 from tfx.doctor.checks import database as checks
 from tfx.doctor.checks import hub_queues
+from tfx.doctor.examine import examine
 from tfx.doctor.facts import Facts
-from tfx.doctor.model import Status
+from tfx.doctor.model import Question, Status
 from tfx.doctor.options import Options
+from tfx.doctor.report import DoctorData
 from tfx.hub import state as state_file
 from tfx.hub.daemon import ground
 from tfx.hub.places import HubFiles
@@ -133,6 +135,23 @@ def test_d106_d172_a_recycled_pid_is_a_stranger_and_lives_on(
     assert "another program now" in found.summary
     assert clinic.doctor("hub.pid", "--fix", "--yes").code == 0
     os.kill(os.getpid(), 0)
+
+
+def test_d106_k22_a_hub_that_started_meanwhile_keeps_its_file(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    hub.kill()
+    again: list[RunningHub] = []
+
+    def ask(_: DoctorData, __: Question) -> bool:
+        again.append(hub.again())
+        return True
+
+    options = Options(checks=("hub.pid",), fix=True)
+    data = examine(clinic.paths, options, say=lambda _: None, ask=ask).data
+    assert [(each.outcome, each.reason) for each in data.fixes] == [("refused", "a hub is running")]
+    assert state_file.read(hub.files.state) is not None
+    again[0].end()
 
 
 def test_d106_a_torn_state_file_is_told(clinic: Clinic) -> None:

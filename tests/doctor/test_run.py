@@ -185,7 +185,7 @@ def test_d14_d16_an_interrupt_is_130_and_leaves_no_process(tmp_path: Path) -> No
     program.write_text(f"#!/bin/sh\necho $$ >>{mark}\nsleep 60\n")
     (program.parents[1] / "package.json").unlink()
     with subprocess.Popen(
-        [sys.executable, "-m", "tfx", "doctor", "cli.exec", "--json"],
+        [sys.executable, "-m", "tfx", "doctor", "cli.exec", "--json", "--timeout", "100"],
         env=clinic.env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -32,7 +32,7 @@ def without_session(clinic: Clinic) -> None:
     clinic.env["PATH"] = "/usr/bin:/bin"
 
 
-def test_d87_found_everywhere_but_in_a_bare_c_is_ok(bare: Clinic) -> None:
+def test_d87_d94_d175_found_everywhere_but_in_a_bare_c_is_ok(bare: Clinic) -> None:
     for name in (".bash_profile", ".bashrc"):
         bare.write(name, line(bare))
     found = bare.rows("cli.matrix")["claude"]

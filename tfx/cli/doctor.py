@@ -109,35 +109,33 @@ def doctor(
 
 
 def _look(screen: Screen, options: Options) -> Result[DoctorData]:
+    """Look, repair or reset; a refusal is a row, so that no other exit status exists (D-14)."""
     from tfx.core.clock import SystemClock, iso
     from tfx.core.paths import Paths
-    from tfx.doctor.report import unsafe
-    from tfx.errors import UnsafeEnvironment
+    from tfx.doctor.report import refused
+    from tfx.errors import Exit, TfxError
 
+    started_at = iso(SystemClock().now_ms())
     try:
         paths = Paths.resolve(only_looking=True)
-    except UnsafeEnvironment as error:
-        return unsafe(error, options, iso(SystemClock().now_ms()))
-    screen.home = str(paths.home)
-    screen.colourless = bool(paths.env.get("NO_COLOR"))
+        screen.home = str(paths.home)
+        screen.colourless = bool(paths.env.get("NO_COLOR"))
+        return _done(screen, paths, options)
+    except TfxError as error:
+        if error.exit is Exit.USAGE:
+            raise
+        return refused(error, options, started_at)
+
+
+def _done(screen: Screen, paths: Paths, options: Options) -> Result[DoctorData]:
     if options.reset:
-        return _reset(screen, paths, options)
+        from tfx.doctor.reset import reset
+
+        return reset(paths, options, show=screen.note)
     from tfx.doctor.examine import examine
 
     ask = _Asker(screen) if screen.interactive else None
     return examine(paths, options, say=_Teller(screen), ask=ask)
-
-
-def _reset(screen: Screen, paths: Paths, options: Options) -> Result[DoctorData]:
-    from tfx.core.clock import SystemClock, iso
-    from tfx.doctor.report import unsafe
-    from tfx.doctor.reset import reset
-    from tfx.errors import UnsafeEnvironment
-
-    try:
-        return reset(paths, options, show=screen.note)
-    except UnsafeEnvironment as error:
-        return unsafe(error, options, iso(SystemClock().now_ms()))
 
 
 class _Teller:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tfx import __version__
 from tfx.doctor.model import Check, Explanation, Group, Remedy, Row, Status, worst
 from tfx.doctor.options import Options
-from tfx.errors import Exit, JsonValue, Kind, UnsafeEnvironment
+from tfx.errors import Exit, JsonValue, Kind, TfxError
 from tfx.result import Problem, Result
 from tfx.result import Status as Outcome
 
@@ -165,7 +165,7 @@ def result_of(data: DoctorData, *, strict: bool) -> Result[DoctorData]:
     return Result(data, Outcome.WARNING if warned else Outcome.OK)
 
 
-def unsafe(error: UnsafeEnvironment, options: Options, started_at: str) -> Result[DoctorData]:
+def refused(error: TfxError, options: Options, started_at: str) -> Result[DoctorData]:
     """Return the report of an environment in which nothing can be looked at: one row (D-14)."""
     remedies = (Remedy(error.hint),) if error.hint else ()
     row = Row("self", Group.SETUP, "environment", Status.FAIL, error.message, {}, remedies, None, 0)

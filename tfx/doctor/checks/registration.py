@@ -44,7 +44,7 @@ def registration(facts: Facts) -> Iterator[Finding]:
         elif len(entries) > 1:
             yield _several(facts, one, entries)
         else:
-            yield from _one(facts, one, entries, recorded=action is not None)
+            yield from _one(facts, one, entries, recorded=_is_recorded(facts, one))
 
 
 def _actions(facts: Facts) -> Mapping[str, Action]:
@@ -57,6 +57,13 @@ def _actions(facts: Facts) -> Mapping[str, Action]:
         if action.asset == HUB_ENTRY
         for agent in action.agents
     }
+
+
+def _is_recorded(facts: Facts, one: InUse) -> bool:
+    from tfx.agents.model import HUB_ENTRY  # noqa: PLC0415  (start-up rule)
+
+    records = facts.wanted.manifest.entries.values()
+    return any(each.agent == one.agent.name and each.asset == HUB_ENTRY for each in records)
 
 
 def entries_of(facts: Facts, target: McpTarget) -> dict[Path, Mapping[str, JsonValue]]:
