@@ -97,7 +97,7 @@ def is_held(path: Path) -> bool:
     A missing or unreadable file counts as free: who may not read it could not hold it either.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -111,6 +111,8 @@ def is_held(path: Path) -> bool:
 
 def holder(path: Path) -> Holder | None:
     """Return whom the lock file names, or None for a free, new or unreadable one."""
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file:
             document = json.loads(file.read(_MAX_HOLDER_BYTES))

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from tfx.errors import OperationFailed
+
 MAX_BYTES = 5 * 1024 * 1024
 KEPT = 4  # with the current one: five files
 _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
@@ -54,11 +56,14 @@ def _install(handler: logging.Handler) -> None:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """Return the last lines of the log, reaching into the rotated one when it was just begun."""
+    """Return the last lines of the log, reaching into the rotated one when it was just begun.
+
+    Raises OperationFailed `log-unreadable`.
+    """
     lines: list[str] = []
     for each in (path, path.with_name(f"{path.name}.1")):
-        with contextlib.suppress(FileNotFoundError):
-            lines = _tail(each, count - len(lines)) + lines
+        with contextlib.suppress(FileNotFoundError), _opened(each) as file:
+            lines = _tail(file, count - len(lines)) + lines
         if len(lines) >= count:
             break
     return lines
@@ -72,7 +77,7 @@ def follow(path: Path, *, pause_s: float = 0.25) -> Iterator[str]:
     file: io.BufferedReader | None = None
     try:
         if path.exists():
-            file = path.open("rb")
+            file = _opened(path)
             file.seek(0, os.SEEK_END)
         kept = b""
         while True:
@@ -82,7 +87,7 @@ def follow(path: Path, *, pause_s: float = 0.25) -> Iterator[str]:
             if _is_another(path, file):
                 if file is not None:
                     file.close()
-                file = path.open("rb")
+                file = _opened(path)
                 continue
             time.sleep(pause_s)
     finally:
@@ -98,15 +103,27 @@ def _is_another(path: Path, file: io.BufferedReader | None) -> bool:
     return file is None or now.st_ino != os.fstat(file.fileno()).st_ino
 
 
-def _tail(path: Path, count: int) -> list[str]:
+def _opened(path: Path) -> io.BufferedReader:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise OperationFailed(
+            f"{path} cannot be read: {error.strerror}",
+            code="log-unreadable",
+            hint=f"ls -ld {path}",
+        ) from error
+
+
+def _tail(file: io.BufferedReader, count: int) -> list[str]:
     if count <= 0:
         return []
-    with path.open("rb") as file:
-        position = file.seek(0, os.SEEK_END)
-        data = b""
-        while position > 0 and data.count(b"\n") <= count:
-            step = min(_BLOCK, position)
-            position -= step
-            file.seek(position)
-            data = file.read(step) + data
+    position = file.seek(0, os.SEEK_END)
+    data = b""
+    while position > 0 and data.count(b"\n") <= count:
+        step = min(_BLOCK, position)
+        position -= step
+        file.seek(position)
+        data = file.read(step) + data
     return data.decode("utf-8", "replace").splitlines()[-count:]
