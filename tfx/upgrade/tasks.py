@@ -44,7 +44,7 @@ def run(
         return _verify(request, report)
     ground.check_store(store)
     ground.check_apart(store, root, home)
-    if request.task is not Task.ADOPT and request.task is not Task.RESTORE:
+    if request.file is None:
         ground.check_database(path)
     _make_parent(path, request.task)
     ground.check_directory(path.parent)
