@@ -292,7 +292,7 @@ def main() -> int:
         place = Path(name)
         for title, kill, number in rounds:
             seen = Counter(kill(place, wanted.seed + each) for each in range(number))
-            print(f"{title}: {number} rounds, all whole: {dict(sorted(seen.items()))}", flush=True)  # noqa: T201
+            print(f"{title}: {number} rounds, all whole: {dict(sorted(seen.items()))}", flush=True)
         for task in (Task.UPGRADE, Task.ADOPT, Task.RESTORE):
             for code in ("disk-full", "io", None):
                 said = sweep(place, task, code, wanted.stride)
