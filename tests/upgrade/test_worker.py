@@ -15,8 +15,8 @@ import pytest
 from tests.upgrade.scenes import NAMES, Site, everything, unpack
 from tfx.core import locks
 from tfx.core.paths import Paths
-from tfx.errors import InvalidRequest, OperationFailed
-from tfx.upgrade import run, worker
+from tfx.errors import InvalidRequest, OperationFailed, StateConflict
+from tfx.upgrade import orders, run, worker
 from tfx.upgrade.model import Line, Progress, Receipt, State, Task
 
 BEAT = '{"progress":{"phase":"transform","table":"messages","rows_done":1,"rows_total":2}}'
@@ -292,3 +292,26 @@ def test_k34_adopt_auto_without_a_triflux_database_says_where_it_looked(site: Si
     problem = answer["problems"][0]  # type: ignore[index]
     assert problem["code"] == "no-triflux"
     assert problem["details"]["path"] == str(site.triflux)
+
+
+def test_u20_the_question_comes_before_anything_is_changed_and_no_means_no(site: Site) -> None:
+    path = unpack(NAMES[0], site.database)
+    before = path.read_bytes()
+    paths = Paths.resolve(site.env)
+    asked: list[Receipt] = []
+
+    def no(found: Receipt) -> bool:
+        asked.append(found)
+        return False
+
+    with pytest.raises(StateConflict) as refused:
+        orders.upgrade(paths, orders.Options(), lambda _: None, no)
+    assert refused.value.reason == "declined"
+    assert [(each.pending, each.from_version) for each in asked] == [("older", 1)]
+    assert path.read_bytes() == before
+    assert not site.store.exists()
+    done = orders.upgrade(paths, orders.Options(), lambda _: None, lambda _: True)
+    assert done.data.state is State.UPGRADED
+    again = orders.upgrade(paths, orders.Options(), lambda _: None, no)
+    assert again.data.state is State.CURRENT
+    assert len(asked) == 1, "nothing to do is nothing to ask"

@@ -150,9 +150,15 @@ def _lost(seen: _Seen, ended: streaming.Streamed) -> OperationFailed:
         code, what = "worker-died", f"was ended by signal {-ended.code}"
     else:
         code, what = "worker-died", f"ended with status {ended.code} and no answer"
+    last = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return OperationFailed(
         f"the worker {what} in phase {seen.phase}; the database is whole, as it was or upgraded",
         code=code,
         hint="run the command again: it finds out by itself",
-        details={"phase": seen.phase.value, "backup_directory": seen.backup_directory},
+        details={
+            "phase": seen.phase.value,
+            "backup_directory": seen.backup_directory,
+            # the type of an exception alone: its text may quote a value (U-5)
+            "exception": last.partition(":")[0][:100] if ":" in last else None,
+        },
     )
