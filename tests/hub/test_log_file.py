@@ -35,13 +35,25 @@ def test_k_7_logs_f_prints_ndjson_and_follows_a_restart(hub: RunningHub) -> None
         stdout=subprocess.PIPE,
         text=True,
     ) as child:
-        assert child.stdout is not None
-        assert hub.url in json.loads(child.stdout.readline())["line"]
-        hub.end()
-        assert "stopping" in json.loads(child.stdout.readline())["line"]
-        again = hub.again()
-        assert again.url in json.loads(child.stdout.readline())["line"]
-        child.kill()
+        try:
+            assert child.stdout is not None
+            assert hub.url in json.loads(child.stdout.readline())["line"]
+            hub.end()
+            assert "stopping" in json.loads(child.stdout.readline())["line"]
+            again = hub.again()
+            assert again.url in json.loads(child.stdout.readline())["line"]
+        finally:
+            child.kill()
+
+
+def test_h_3_no_line_falls_between_the_last_ones_and_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "hub.log"
+    path.write_text("one\ntwo\n")
+    lines = logs.follow(path, 1, pause_s=0.005)
+    assert next(lines) == "two"
+    with path.open("a") as file:
+        file.write("three\n")
+    assert next(lines) == "three"
 
 
 def test_h_3_follow_reads_through_a_rotation(tmp_path: Path) -> None:
