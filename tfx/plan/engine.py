@@ -16,9 +16,7 @@ from tfx.core.clock import Clock, SystemClock
 from tfx.core.files import is_file
 from tfx.errors import NotFound, OperationFailed, TfxError, UnsafeEnvironment
 from tfx.plan.actions import (
-    CHANGES,
     Action,
-    ActionKind,
     Desired,
     Diff,
     Flags,
@@ -38,7 +36,7 @@ from tfx.plan.planner import make_removal, make_steps
 from tfx.plan.records import Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
-from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
+from tfx.plan.steps import Context, Patience, Step, is_chosen, mark_of, plan_of, staging_place
 from tfx.plan.undo import make_undo
 from tfx.plan.upkeep import upkeep_steps
 
@@ -99,11 +97,11 @@ class Engine:
         is no longer as it says is left out (D-120). A run of its own, which `undo` takes back.
         Raises as `apply` does.
         """
-        chosen = {_identity(action) for action in actions}
+        chosen = {mark_of(action) for action in actions}
         planned = self._setup(desired, None)
 
         def build(manifest: Manifest) -> tuple[Step, ...]:
-            steps = [step for step in planned(manifest) if _is_chosen(step, chosen)]
+            steps = [step for step in planned(manifest) if is_chosen(step, chosen)]
             return (*steps, *upkeep_steps(actions))
 
         return self._write("doctor --fix", build, progress)
@@ -309,16 +307,6 @@ def _shown(story: Story) -> Run:
     targets += tuple(str(change.target) for change in story.modes)
     count = story.items + len(story.modes)
     return Run(story.run, story.operation, story.at_ms, count, targets)
-
-
-def _identity(action: Action) -> tuple[object, ...]:
-    return (action.kind, action.target, action.asset, action.disk, action.new)
-
-
-def _is_chosen(step: Step, chosen: set[tuple[object, ...]]) -> bool:
-    """Say whether all that a step would change was chosen; conflicts beside it change nothing."""
-    changing = [a for a in step.actions if a.kind in CHANGES or a.kind is ActionKind.RECORD]
-    return bool(changing) and all(_identity(action) in chosen for action in changing)
 
 
 def _as_planned(steps: Iterable[Step], *, removing: bool) -> tuple[Outcome, ...]:

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tfx.core.files import PRIVATE_DIR, make_private_dir, replace_atomically
+from tfx.core.identity import Liveness, liveness
 from tfx.core.paths import Paths
-from tfx.core.process import Liveness, liveness
 from tfx.errors import NotFound, OperationFailed
 from tfx.route.excerpt import first_bytes, last_lines
 from tfx.route.result import Job, Outcome, RunStatus, job_from

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.identity import Liveness, liveness
 from tfx.core.paths import Paths
-from tfx.core.process import Liveness, liveness, signal_exactly
+from tfx.core.process import signal_exactly
 from tfx.errors import InvalidRequest, JsonValue, Kind, OperationFailed, StateConflict
 from tfx.result import Problem, Result, Status
 from tfx.route import ledger

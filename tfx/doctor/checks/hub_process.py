@@ -106,7 +106,7 @@ def _unresponsive(seen: Probe, details: dict[str, JsonValue]) -> Finding:
 
 def state_file(facts: Facts) -> Iterator[Finding]:
     """Yield whether state file, process and lock belong together (D-106, D-172)."""
-    from tfx.core.process import boot_id, start_token  # noqa: PLC0415  (start-up rule)
+    from tfx.core.identity import boot_id, start_token  # noqa: PLC0415  (start-up rule)
 
     seen = facts.probe
     path = seen.files.state

@@ -18,8 +18,8 @@ from enum import StrEnum
 import uvloop
 
 from tfx import __version__
-from tfx.core import process
 from tfx.core.clock import SystemClock
+from tfx.core.identity import boot_id, start_token
 from tfx.errors import OperationFailed
 from tfx.hub import server, tokens
 from tfx.hub import state as state_file
@@ -159,8 +159,8 @@ def _state_of(of: Run) -> HubState:
     return HubState(
         instance=of.instance,
         pid=os.getpid(),
-        start_token=process.start_token(os.getpid()) or "",
-        boot_id=process.boot_id(),
+        start_token=start_token(os.getpid()) or "",
+        boot_id=boot_id(),
         host=socket.gethostname(),
         url=f"http://{ports.HOST}:{port}",
         port=port,
