@@ -53,6 +53,7 @@ def draw(data: DoctorData) -> str:
     )  # fmt: skip
     doctor_picture.show(console, data, verbose=False)
     text = console.export_svg(title="tfx doctor", unique_id="tfx-doctor")
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     return re.sub(r"\s*@font-face \{.*?\}\n", "\n", text, flags=re.DOTALL)  # nothing from afar
 
 
