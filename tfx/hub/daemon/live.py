@@ -23,7 +23,7 @@ from tfx.core.identity import boot_id, start_token
 from tfx.errors import OperationFailed
 from tfx.hub import server, tokens
 from tfx.hub import state as state_file
-from tfx.hub.daemon import limits, notify, ports
+from tfx.hub.daemon import ground, limits, notify, ports
 from tfx.hub.daemon.readiness import Ready
 from tfx.hub.daemon.run import Run, Undo
 from tfx.hub.models import RunFacts
@@ -67,6 +67,7 @@ async def _live(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> End:
     try:
         credentials, made = tokens.ensure(of.paths, of.files)
         undo.note(made)
+        ground.narrow(of.files)  # not before the database has proved to be ours
         hub = server.Hub(
             core,
             credentials,

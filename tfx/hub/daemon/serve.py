@@ -37,7 +37,6 @@ def serve(paths: Paths, wishes: RunWishes, voice: Voice) -> None:
     with _locked(files):
         listening = _listen(paths, settings)
         with listening.socket:
-            ground.narrow(files)
             state_file.remove(files.state)  # of a run that died: its lock is ours now
             run = Run(paths, files, settings, wishes, listening, secrets.token_hex(_INSTANCE_BYTES))
             _run(run, voice)
