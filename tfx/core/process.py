@@ -18,6 +18,8 @@ from pathlib import Path
 from socket import gethostname
 from typing import IO
 
+from tfx.core.pipes import Drain, feed
+
 _STEP_S = 0.005
 _REAP_S = 2.0
 _START_TIME_FIELD = 19  # field 22 of /proc/<pid>/stat, counted behind the command name
@@ -71,8 +73,8 @@ def run(
     ) as child:
         with _running_guard:
             _running.add(child.pid)
-        streams = [_Drain(child.stdout, limit_bytes), _Drain(child.stderr, limit_bytes)]
-        feeder = threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True)
+        streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
+        feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
         try:
             code: int | None = child.wait(timeout_s)
@@ -208,40 +210,6 @@ def kill_group(pid: int, signum: int = signal.SIGKILL) -> None:
     """Signal the process group that `pid` leads; a group that is gone is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signum)
-
-
-class _Drain:
-    """Reads one pipe to its end and keeps the first bytes."""
-
-    def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
-        self.truncated = False
-        self._pipe = pipe
-        self._limit = limit
-        self._kept = bytearray()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        if self._pipe is None:
-            return
-        with contextlib.suppress(ValueError, OSError):
-            while chunk := os.read(self._pipe.fileno(), 65536):
-                room = self._limit - len(self._kept)
-                self._kept += chunk[:room]
-                self.truncated = self.truncated or len(chunk) > room
-
-    def finish(self) -> bytes:
-        self._thread.join(2)  # a grandchild that left the group may hold the pipe open
-        return bytes(self._kept)
-
-
-def _feed(pipe: IO[bytes] | None, data: bytes | None) -> None:
-    if pipe is None:
-        return
-    with contextlib.suppress(OSError):
-        if data:
-            pipe.write(data)
-        pipe.close()
 
 
 @dataclass(frozen=True, slots=True)
