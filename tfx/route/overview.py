@@ -191,7 +191,7 @@ def log_file(paths: Paths, job: str, *, errors: bool) -> Path:
 
 
 def stream(
-    paths: Paths, job: str, write: Callable[[str], None], *, errors: bool, follow: bool
+    paths: Paths, job: str, write: Callable[[bytes], None], *, errors: bool, follow: bool
 ) -> None:
     """Write the output of a run piece by piece; with `follow` until the run is over."""
     jobs = Jobs(paths)
@@ -201,7 +201,7 @@ def stream(
     while True:
         for piece in _pieces(file, None, offset):
             offset += len(piece)
-            write(piece.decode("utf-8", "surrogateescape"))
+            write(piece)
         if is_over:
             return
         is_over = jobs.load(job).is_over  # what came until then is written once more
