@@ -1,12 +1,6 @@
-<<<<<<< HEAD
 """Feed and drain the pipes of a program, each in a thread of its own.
 
 Knows nothing of the program; a pipe that breaks is an end, not an error.
-=======
-"""Read and fill the pipes of a program while it runs.
-
-Knows neither what runs nor how it ends.
->>>>>>> doctor
 """
 
 from __future__ import annotations
@@ -38,21 +32,13 @@ class Drain:
                 self.truncated = self.truncated or len(chunk) > room
 
     def finish(self) -> bytes:
-<<<<<<< HEAD
         """Return what was kept once the pipe has ended, or after two seconds."""
-=======
-        """Return what was kept, once the pipe is at its end."""
->>>>>>> doctor
         self._thread.join(2)  # a grandchild that left the group may hold the pipe open
         return bytes(self._kept)
 
 
 def feed(pipe: IO[bytes] | None, data: bytes | None) -> None:
-<<<<<<< HEAD
     """Write all data and close the pipe."""
-=======
-    """Write all bytes into a pipe and close it; a reader that went away is fine."""
->>>>>>> doctor
     if pipe is None:
         return
     with contextlib.suppress(OSError):

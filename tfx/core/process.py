@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from tfx.core.identity import start_token
-
 from tfx.core.pipes import Drain, feed
 
 _STEP_S = 0.005
@@ -255,74 +254,6 @@ def kill_group(pid: int, signum: int = signal.SIGKILL) -> None:
         os.killpg(pid, signum)
 
 
-<<<<<<< HEAD
-=======
-@dataclass(frozen=True, slots=True)
-class ProcessIdentity:
-    """Which process this is, told apart from a later one with the same pid (EV-B5)."""
-
-    host: str
-    boot_id: str
-    pid: int
-    start_token: str
-    pid_namespace: str
-
-
-class Liveness(StrEnum):
-    """What can be said of a recorded process."""
-
-    ALIVE = "alive"
-    DEAD = "dead"
-    UNKNOWN = "unknown"
-
-
-def identify(pid: int | None = None) -> ProcessIdentity | None:
-    """Return the identity of a process (ourselves by default), or None if it is not there."""
-    pid = os.getpid() if pid is None else pid
-    token = start_token(pid)
-    if token is None:
-        return None
-    return ProcessIdentity(gethostname(), boot_id(), pid, token, pid_namespace())
-
-
-def liveness(identity: ProcessIdentity) -> Liveness:
-    """Say whether a recorded process lives: dead only on proof, never on doubt (EV-B4)."""
-    if identity.host != gethostname() or not identity.start_token:
-        return Liveness.UNKNOWN
-    if identity.boot_id != boot_id():
-        return Liveness.DEAD if identity.boot_id and boot_id() else Liveness.UNKNOWN
-    if identity.pid_namespace != pid_namespace():
-        return Liveness.UNKNOWN
-    return Liveness.ALIVE if start_token(identity.pid) == identity.start_token else Liveness.DEAD
-
-
-def start_token(pid: int) -> str | None:
-    """Return the start time of a process as text, or None if there is no such process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return None if Path("/proc/self/stat").exists() else _psutil_token(pid)
-    return stat.rpartition(b")")[2].split()[_START_TIME_FIELD].decode()
-
-
-def _psutil_token(pid: int) -> str | None:
-    import psutil  # noqa: PLC0415  (only where /proc is absent)
-
-    try:
-        return f"{psutil.Process(pid).create_time():.2f}"
-    except psutil.Error:
-        return None
-
-
-def boot_id() -> str:
-    """Return the id of this boot, or an empty string where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
-
-
->>>>>>> doctor
 def signal_exactly(pid: int, token: str, signum: int) -> bool:
     """Signal the process with this pid and start token, and never a later one (H-15).
 
