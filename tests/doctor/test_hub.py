@@ -433,7 +433,7 @@ def test_d109_file_systems_and_free_space(tmp_path: Path) -> None:
 
 
 def test_d110_an_old_sqlite_fails() -> None:
-    from tfx.hub.daemon.inspection import Inspection  # noqa: PLC0415
+    from tfx.hub.store.inspection import Inspection  # noqa: PLC0415
 
     seen = Inspection(
         registry.Judgement(registry.Verdict.CURRENT, 2), None, "wal", "3.40.0",

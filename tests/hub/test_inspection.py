@@ -9,8 +9,8 @@ import pytest
 from tests.hub.running import RunningHub
 from tests.support import listing
 from tfx.errors import NotFound
-from tfx.hub.daemon.inspection import disagreements, inspect, open_by
 from tfx.hub.schema.registry import Verdict
+from tfx.hub.store.inspection import disagreements, inspect, open_by
 
 
 def test_k_22_a_database_at_rest_is_read_immutably(hub: RunningHub) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tfx.agents.model import Agent
     from tfx.agents.versions import AgentVersion, Unknown
     from tfx.doctor.wanted import Wanted
-    from tfx.hub.daemon.inspection import Inspection
     from tfx.hub.daemon.probe import Probe
+    from tfx.hub.store.inspection import Inspection
     from tfx.plan.records import Manifest
     from tfx.shells.cell import Cell
     from tfx.shells.installations import Installation
@@ -210,7 +210,7 @@ class Facts:
     @property
     def inspection(self) -> Inspection:
         """What a read-only look into the database shows. Raises TfxError."""
-        from tfx.hub.daemon import inspection  # noqa: PLC0415
+        from tfx.hub.store import inspection  # noqa: PLC0415
 
         return self.shared(
             "inspection",

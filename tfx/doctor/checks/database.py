@@ -17,8 +17,8 @@ from tfx.doctor.words import command, listed
 from tfx.errors import JsonValue, TfxError
 
 if TYPE_CHECKING:
-    from tfx.hub.daemon.inspection import Inspection
     from tfx.hub.places import HubFiles
+    from tfx.hub.store.inspection import Inspection
 
 LARGE_WAL_BYTES = 64 * 1024 * 1024
 LEAST_FREE_BYTES = 500 * 1024 * 1024
@@ -102,7 +102,7 @@ def _foreign(facts: Facts, path: Path, target: str) -> Finding:
 
 
 def _write_ahead_log(facts: Facts, files: HubFiles) -> Iterator[Finding]:
-    from tfx.hub.daemon.inspection import open_by  # noqa: PLC0415  (start-up rule)
+    from tfx.hub.store.inspection import open_by  # noqa: PLC0415  (start-up rule)
 
     wal = files.database.with_name(f"{files.database.name}-wal")
     shm = files.database.with_name(f"{files.database.name}-shm")
@@ -300,7 +300,7 @@ def agreement(facts: Facts) -> Iterator[Finding]:
 
 
 def _differences(facts: Facts) -> tuple[str, ...]:
-    from tfx.hub.daemon.inspection import disagreements  # noqa: PLC0415  (start-up rule)
+    from tfx.hub.store.inspection import disagreements  # noqa: PLC0415  (start-up rule)
 
     if facts.probe.state.value != "running":
         return disagreements(facts.probe.files.database)
