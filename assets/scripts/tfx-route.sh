@@ -248,11 +248,18 @@ END
 # shellcheck disable=SC2016  # the shell that runs the watch expands this text
 WATCH='
 main=$1 agent=$2 left=$3 mark=$4
-listing() { { ps -A -o pid= -o ppid= -o pgid= || ps -o pid,ppid,pgid; } 2>/dev/null; }
-alive() {
-    kill -0 "-$agent" 2>/dev/null && return 0
-    for one in $strays; do kill -0 "${one%/*}" 2>/dev/null && return 0; done
-    return 1
+listing() {
+    { ps -A -o pid= -o ppid= -o pgid= -o stat= || ps -o pid,ppid,pgid,stat; } 2>/dev/null
+}
+alive() { # zombies that nobody reaps, as in many containers, are not
+    seen=$(listing)
+    if [ -z "$seen" ]; then
+        kill -0 "-$agent" 2>/dev/null
+        return
+    fi
+    printf "%s\n" "$seen" | awk -v root="$agent" -v strays=" $strays" "
+        \$4 !~ /^Z/ && (\$3 == root || index(strays, \" \" \$1 \"/\" \$3 \" \")) { found = 1 }
+        END { exit !found }"
 }
 while [ "$left" -gt 0 ]; do
     nap=$left
@@ -271,7 +278,7 @@ strays=$(listing | awk -v root="$agent" "
             for (p in parent)
                 if (!(p in kin) && (parent[p] == root || parent[p] in kin)) { kin[p] = 1; grew = 1 }
         } while (grew)
-        for (p in kin) if (group[p] != root) print p \"/\" group[p]
+        for (p in kin) if (group[p] != root) printf \"%s/%s \", p, group[p]
     }")
 kill -TERM "-$agent" 2>/dev/null
 for one in $strays; do kill -TERM "${one%/*}" 2>/dev/null; done
@@ -280,7 +287,7 @@ while [ "$fifths" -gt 0 ] && alive; do
     if sleep 0.2 2>/dev/null; then fifths=$((fifths - 1)); else sleep 1; fifths=$((fifths - 5)); fi
 done
 kill -KILL "-$agent" 2>/dev/null
-[ -z "$strays" ] || listing | while read -r pid parent group; do
+[ -z "$strays" ] || listing | while read -r pid parent group state; do
     for one in $strays; do
         [ "$one" = "$pid/$group" ] && kill -KILL "$pid" 2>/dev/null
     done
@@ -294,7 +301,7 @@ in_session() { # COMMAND...: replace this process, leading a session and a proce
     exec perl -MPOSIX=setsid -e 'setsid(); exec { $ARGV[0] } @ARGV or exit 127' -- "$@"
 }
 
-agent='' watch=''
+agent='' leader='' watch='' launching='' interrupted=''
 
 stop_watch() { # KILL, as a shell that was just forked can lose a TERM; twice, as it may fork
     kill -KILL "-$watch" 2>/dev/null || kill -KILL "$watch" 2>/dev/null
@@ -311,12 +318,16 @@ end_group() { # the rest of the agent's group, and at an interrupt the agent its
 }
 
 on_signal() {
+    if [ -n "$launching" ]; then # the agent may run already while its number is not yet known
+        interrupted=yes
+        return
+    fi
     trap '' INT TERM HUP
     [ -n "$watch" ] && stop_watch
-    if [ -n "$agent" ]; then
-        kill -0 "-$agent" 2>/dev/null || kill -KILL "$agent" 2>/dev/null # not yet a group
-        end_group
+    if [ -n "$leader" ] && ! kill -0 "-$leader" 2>/dev/null; then
+        kill -KILL "$leader" 2>/dev/null # it does not lead a group yet
     fi
+    [ -n "$agent" ] && end_group
     say 'interrupted; the agent and its process group were ended'
     exit 130
 }
@@ -327,17 +338,21 @@ run_group() { # LIMIT STDIN STDOUT STDERR COMMAND...; sets code and timed_out
     if ! : >"$g_out" || ! : >"$g_err"; then
         fail 1 "cannot write to $run"
     fi
-    timed_out=
+    timed_out='' launching=yes
+    # Caught only here: bash and ksh can lose a signal that arrives in a `$(`, and before and after
+    # the agent's time its default action is right.
+    trap on_signal INT TERM HUP
     (
         umask "$caller_umask"
         in_session "$@"
     ) <"$g_in" >"$g_out" 2>"$g_err" &
-    agent=$!
+    agent=$! leader=$!
     (in_session sh -c "$WATCH" tfx-route-watch "$$" "$agent" "$g_limit" "$run/timed-out") \
         </dev/null >/dev/null 2>&1 &
-    watch=$!
+    watch=$! launching=''
+    [ -n "$interrupted" ] && on_signal
     wait "$agent" 2>/dev/null
-    code=$?
+    code=$? leader=''
     [ "$code" -gt 256 ] && code=$((code - 128)) # ksh adds 256 to a signal, the others 128
     if [ -e "$run/timed-out" ]; then
         timed_out=yes
@@ -348,6 +363,7 @@ run_group() { # LIMIT STDIN STDOUT STDERR COMMAND...; sets code and timed_out
         # What a successful agent leaves running, a server say, was meant to stay.
         [ "$code" -eq 0 ] || end_group
     fi
+    trap - INT TERM HUP
     agent=
 }
 
@@ -382,7 +398,8 @@ run_cli() {
     case $cli in
         codex)
             set -- "$c_bin" exec
-            [ "$verb" = review ] && help_mentions '^  *review  *' "$c_bin" exec && set -- "$@" review
+            [ "$verb" = review ] && help_mentions '^  *review  *' "$c_bin" exec &&
+                set -- "$@" review
             [ -n "$c_level" ] && set -- "$@" -c "model_reasoning_effort=\"$c_level\""
             set -- "$@" -
             ;;
@@ -500,6 +517,7 @@ make_run_dir() { # 0700 in tfx's state directory, else in the temporary one
     run=$d_base/run.$(date +%s).$$
     if mkdir -p "$d_base" 2>/dev/null && mkdir "$run" 2>/dev/null; then
         for d_old in "$d_base"/run.*; do
+            kill -0 "${d_old##*.}" 2>/dev/null || rm -f "$d_old/prompt" # of a run that was killed
             [ -n "$(find "$d_old" -prune -type d -mtime +7 2>/dev/null)" ] && remove_run "$d_old"
         done
         return 0
@@ -528,95 +546,98 @@ clean_up() {
 
 # --- the run --------------------------------------------------------------------------------
 
-caller_path=${PATH-}
-caller_umask=$(umask)
-umask 077
-PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin
-export PATH
+main() { # a function, so that the whole file is read before anything runs
+    caller_path=${PATH-}
+    caller_umask=$(umask)
+    umask 077
+    PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin
+    export PATH
 
-case ${1-} in
-    -h | --help)
-        help
+    case ${1-} in
+        -h | --help)
+            help
+            exit 0
+            ;;
+        -*) usage "unknown option $(one_line "$1")" ;;
+    esac
+    if [ $# -lt 2 ] || [ $# -gt 5 ]; then
+        usage 'needs ROLE and PROMPT, and takes PROFILE, TIMEOUT and CONTEXT'
+    fi
+
+    role_row "$1" || usage "unknown role $(one_line "$1"); the roles are $(role_names)"
+    profile=${3:-auto}
+    is_word_of "$profile" "$PROFILES" ||
+        usage "unknown profile $(one_line "$profile"); the profiles are $PROFILES"
+    [ "$profile" = auto ] && profile=$role_profile
+    case ${4-} in
+        '') ;;
+        *[!0-9]* | ???????*) usage "TIMEOUT is not a number of seconds: $(one_line "$4")" ;;
+        *) timeout_s=$(printf '%s' "$4" | sed 's/^0*//') ;;
+    esac
+    if [ "${timeout_s:-0}" -lt 1 ] || [ "$timeout_s" -gt "$TIMEOUT_MAX" ]; then
+        usage "TIMEOUT has to be 1 to $TIMEOUT_MAX seconds: $4"
+    fi
+    context=${5-}
+    if [ -n "$context" ]; then
+        [ -e "$context" ] || usage "no context file $(one_line "$context")"
+        [ -f "$context" ] || usage "the context is not a regular file: $(one_line "$context")"
+        [ -r "$context" ] || usage "the context file is not readable: $(one_line "$context")"
+    fi
+    cli_mode=${TFX_CLI_MODE:-auto}
+    is_word_of "$cli_mode" "auto $CLIS" ||
+        usage "unknown TFX_CLI_MODE $(one_line "$cli_mode"); it is one of auto $CLIS"
+    case ${HOME-} in
+        /*) [ -d "$HOME" ] || fail 5 "refused: HOME is not a directory: $(one_line "$HOME")" ;;
+        *) fail 5 'refused: HOME is not an absolute path; set it to your home directory' ;;
+    esac
+
+    trap clean_up EXIT
+    make_run_dir
+    if [ "$2" = - ]; then
+        cat >"$run/prompt"
+    else
+        printf '%s' "$2" >"$run/prompt"
+    fi || fail 1 "cannot write the prompt to $run"
+    [ -s "$run/prompt" ] || usage 'the prompt is empty'
+    if [ -n "$context" ]; then
+        add_context "$context" || fail 1 "cannot write the context to $run"
+    fi
+    [ "$(tr -d '\000' <"$run/prompt" | wc -c)" -eq "$(size_of "$run/prompt")" ] ||
+        fail 5 'refused: the prompt or the context has a NUL byte'
+
+    if [ "$verb$cli_mode" = nativeauto ] && [ -n "${CLAUDECODE-}" ]; then
+        printf 'ROUTE_TYPE=claude-native\nAGENT=%s\nMODEL=%s\nRUN_MODE=%s\nTIMEOUT=%s\n' \
+            "$role" "$effort" "$mode" "$timeout_s"
+        printf 'MCP_PROFILE=%s\nPROMPT=' "$profile"
+        cat "$run/prompt"
+        printf '\n'
         exit 0
-        ;;
-    -*) usage "unknown option $(one_line "$1")" ;;
-esac
-if [ $# -lt 2 ] || [ $# -gt 5 ]; then
-    usage 'needs ROLE and PROMPT, and takes PROFILE, TIMEOUT and CONTEXT'
-fi
+    fi
 
-role_row "$1" || usage "unknown role $(one_line "$1"); the roles are $(role_names)"
-profile=${3:-auto}
-is_word_of "$profile" "$PROFILES" ||
-    usage "unknown profile $(one_line "$profile"); the profiles are $PROFILES"
-[ "$profile" = auto ] && profile=$role_profile
-case ${4-} in
-    '') ;;
-    *[!0-9]* | ???????*) usage "TIMEOUT is not a number of seconds: $(one_line "$4")" ;;
-    *) timeout_s=$(printf '%s' "$4" | sed 's/^0*//') ;;
-esac
-if [ "${timeout_s:-0}" -lt 1 ] || [ "$timeout_s" -gt "$TIMEOUT_MAX" ]; then
-    usage "TIMEOUT has to be 1 to $TIMEOUT_MAX seconds: $4"
-fi
-context=${5-}
-if [ -n "$context" ]; then
-    [ -e "$context" ] || usage "no context file $(one_line "$context")"
-    [ -f "$context" ] || usage "the context is not a regular file: $(one_line "$context")"
-    [ -r "$context" ] || usage "the context file is not readable: $(one_line "$context")"
-fi
-cli_mode=${TFX_CLI_MODE:-auto}
-is_word_of "$cli_mode" "auto $CLIS" ||
-    usage "unknown TFX_CLI_MODE $(one_line "$cli_mode"); it is one of auto $CLIS"
-case ${HOME-} in
-    /*) [ -d "$HOME" ] || fail 5 "refused: HOME is not a directory: $(one_line "$HOME")" ;;
-    *) fail 5 'refused: HOME is not an absolute path; set it to your home directory' ;;
-esac
+    if ! command -v setsid >/dev/null 2>&1 && ! command -v perl >/dev/null 2>&1; then
+        fail 5 'refused: an agent cannot be ended as a whole without setsid (util-linux) or perl'
+    fi
+    path_dirs=$(printf '%s\n' "$caller_path" | tr ':' '\n')
+    known_dirs=$(usual_dirs)
+    wanted=$cli_mode
+    if [ "$cli_mode" = auto ]; then
+        wanted=$preferred
+        for candidate in $CLIS; do
+            [ "$candidate" = "$preferred" ] || wanted="$wanted $candidate"
+        done
+    fi
+    if ! choose_cli "$wanted"; then
+        say "no usable CLI for role $role: looked for $wanted in these directories:"
+        printf '  %s\n' "${caller_path:-PATH is empty}" >&2
+        printf '%s\n' "$known_dirs" | sed -n '\|^/.|s/^/  /p' >&2
+        [ "$cli_mode" = auto ] || say "TFX_CLI_MODE=$cli_mode forces that one"
+        exit 4
+    fi
+    started=$(date +%s)
+    run_cli
+    elapsed_s=$(($(date +%s) - started))
+    rm -f "$run/prompt"
+    report
+}
 
-trap on_signal INT TERM HUP
-trap clean_up EXIT
-make_run_dir
-if [ "$2" = - ]; then
-    cat >"$run/prompt"
-else
-    printf '%s' "$2" >"$run/prompt"
-fi || fail 1 "cannot write the prompt to $run"
-[ -s "$run/prompt" ] || usage 'the prompt is empty'
-if [ -n "$context" ]; then
-    add_context "$context" || fail 1 "cannot write the context to $run"
-fi
-[ "$(tr -d '\000' <"$run/prompt" | wc -c)" -eq "$(size_of "$run/prompt")" ] ||
-    fail 5 'refused: the prompt or the context has a NUL byte'
-
-if [ "$verb$cli_mode" = nativeauto ] && [ -n "${CLAUDECODE-}" ]; then
-    printf 'ROUTE_TYPE=claude-native\nAGENT=%s\nMODEL=%s\nRUN_MODE=%s\nTIMEOUT=%s\n' \
-        "$role" "$effort" "$mode" "$timeout_s"
-    printf 'MCP_PROFILE=%s\nPROMPT=' "$profile"
-    cat "$run/prompt"
-    printf '\n'
-    exit 0
-fi
-
-if ! command -v setsid >/dev/null 2>&1 && ! command -v perl >/dev/null 2>&1; then
-    fail 5 'refused: without setsid or perl an agent cannot be ended as a whole; install util-linux'
-fi
-path_dirs=$(printf '%s\n' "$caller_path" | tr ':' '\n')
-known_dirs=$(usual_dirs)
-wanted=$cli_mode
-if [ "$cli_mode" = auto ]; then
-    wanted=$preferred
-    for candidate in $CLIS; do
-        [ "$candidate" = "$preferred" ] || wanted="$wanted $candidate"
-    done
-fi
-if ! choose_cli "$wanted"; then
-    say "no usable CLI for role $role: looked for $wanted in these directories:"
-    printf '  %s\n' "${caller_path:-PATH is empty}" >&2
-    printf '%s\n' "$known_dirs" | sed -n '\|^/.|s/^/  /p' >&2
-    [ "$cli_mode" = auto ] || say "TFX_CLI_MODE=$cli_mode forces that one"
-    exit 4
-fi
-started=$(date +%s)
-run_cli
-elapsed_s=$(($(date +%s) - started))
-rm -f "$run/prompt"
-report
+main "$@"

@@ -1,7 +1,7 @@
 """The route script with the real CLIs: a model on loopback sees what they make of its flags.
 
-The binaries come from the directory TFX_TEST_CLIENTS (itself, its `bin` or `node_modules/.bin`),
-else from PATH.
+The binaries are those of tests/clients, at their pinned versions; TFX_TEST_CLIENTS names a
+directory with others (itself, its `bin` or `node_modules/.bin`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.assets.model_stub import ANSWER, Model, model
+from tests.clients.installation import Unavailable, installation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +38,18 @@ CLASSES = {
 
 def binary(name: str) -> Path:
     given = os.environ.get("TFX_TEST_CLIENTS", "")
-    places = [Path(given), Path(given, "bin"), Path(given, "node_modules", ".bin")]
-    path = os.pathsep.join(map(str, places)) if given else None
-    found = shutil.which(name, path=path)
-    if found is None:
-        pytest.skip(f"{name} is neither in TFX_TEST_CLIENTS nor on PATH")
-    return Path(found)
+    if given:
+        places = (Path(given), Path(given, "bin"), Path(given, "node_modules", ".bin"))
+        found = shutil.which(name, path=os.pathsep.join(map(str, places)))
+        if found is None:
+            pytest.skip(f"{name} is not in TFX_TEST_CLIENTS={given}")
+        return Path(found)
+    try:
+        return installation().program(name)
+    except Unavailable as reason:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no clients in CI: {reason}")
+        pytest.skip(str(reason))
 
 
 @pytest.fixture

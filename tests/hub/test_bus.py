@@ -223,6 +223,19 @@ def test_h_54_purged_dead_letters_are_gone_from_the_list(play: Play) -> None:
     play(story)
 
 
+def test_h_30_a_purge_with_its_key_returns_its_first_result(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        for _ in range(3):
+            await bed.publish("ann", "topic:void")
+        purge = views.DeadPurgeRequest(agent_id=AgentId("topic:void"), op_id=OpId("p"))
+        assert (await bed.core.dead.dead_purge(OPERATOR_CALLER, purge)).purged == 3
+        await bed.publish("ann", "topic:void")
+        assert (await bed.core.dead.dead_purge(OPERATOR_CALLER, purge)).purged == 3
+        assert len(await bed.dead()) == 1
+
+    play(story)
+
+
 def test_h_55_an_unknown_recipient_is_refused_with_the_nearest_known_names(play: Play) -> None:
     async def story(bed: Bed) -> None:
         for number in range(30):
@@ -458,6 +471,38 @@ def test_ev_r1_a_request_has_one_answer_for_ever(tmp_path: Path) -> None:
         assert bed.kinds().count("reply_posted") == 1
 
     with_bed(path, second, instance="instance-2")
+
+
+def test_ev_r4_of_answers_that_race_exactly_one_wins(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        ticket = await bed.ask("ann", "bob")
+        results = await asyncio.gather(
+            *(bed.answer("bob", "ann", ticket.correlation_id, f'{{"n":{n}}}') for n in range(20)),
+            return_exceptions=True,
+        )
+        won = [each for each in results if isinstance(each, messages.PublishResult)]
+        lost = [each for each in results if isinstance(each, StateConflict)]
+        assert (len(won), len(lost)) == (1, 19)
+        assert {each.details["message_id"] for each in lost} == {won[0].message_id}
+        assert bed.kinds().count("reply_posted") == 1
+
+    play(story)
+
+
+def test_h_58_an_answer_that_comes_with_the_time_out_is_not_lost(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        for number in range(20):
+            asking = asyncio.create_task(bed.ask("ann", "bob", f"{number}", wait_ms=3))
+            (question,) = (await bed.poll("bob", wait_ms=10_000, auto_ack=True)).messages
+            assert question.correlation_id is not None
+            await bed.answer("bob", "ann", question.correlation_id)
+            result = await asking
+            inbox = (await bed.poll("ann", auto_ack=True)).messages
+            assert [m.correlation_id for m in inbox] == [result.correlation_id]
+
+    play(story)
 
 
 def test_ev_r2_a_reply_needs_a_request_and_goes_back_to_its_sender(play: Play) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -34,13 +35,25 @@ def test_k_7_logs_f_prints_ndjson_and_follows_a_restart(hub: RunningHub) -> None
         stdout=subprocess.PIPE,
         text=True,
     ) as child:
-        assert child.stdout is not None
-        assert hub.url in json.loads(child.stdout.readline())["line"]
-        hub.end()
-        assert "stopping" in json.loads(child.stdout.readline())["line"]
-        again = hub.again()
-        assert again.url in json.loads(child.stdout.readline())["line"]
-        child.kill()
+        try:
+            assert child.stdout is not None
+            assert hub.url in json.loads(child.stdout.readline())["line"]
+            hub.end()
+            assert "stopping" in json.loads(child.stdout.readline())["line"]
+            again = hub.again()
+            assert again.url in json.loads(child.stdout.readline())["line"]
+        finally:
+            child.kill()
+
+
+def test_h_3_no_line_falls_between_the_last_ones_and_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "hub.log"
+    path.write_text("one\ntwo\n")
+    lines = logs.follow(path, 1, pause_s=0.005)
+    assert next(lines) == "two"
+    with path.open("a") as file:
+        file.write("three\n")
+    assert next(lines) == "three"
 
 
 def test_h_3_follow_reads_through_a_rotation(tmp_path: Path) -> None:
@@ -101,4 +114,7 @@ def test_h_21_ten_thousand_requests_add_fewer_than_ten_lines(hub: RunningHub) ->
         assert hub.get("/status").status == 200
         assert hub.post("/v1/publish", b"{}").status == 400
         assert hub.request("GET", "/status", None, [("Host", "evil")]).status == 421
+        with socket.create_connection(("127.0.0.1", hub.port), timeout=20) as connection:
+            connection.sendall(b"no such protocol\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
     assert len(hub.files.log.read_text().splitlines()) - before < 10

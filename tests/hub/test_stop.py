@@ -109,11 +109,13 @@ def test_h_15_a_lock_file_that_names_a_stranger_gets_nobody_signalled(
     genuine = hub.files.lock.read_bytes()
     forged = genuine.replace(b'"pid": %d' % named.pid, b'"pid": %d' % stranger.pid)
     hub.files.lock.write_bytes(forged)
-    with pytest.raises(StateConflict) as caught:
-        stopping.stop(hub.paths, Patience(0.2, 0.2, 0.2))
-    assert caught.value.reason == "holder-unknown"
-    assert stranger.poll() is None
-    hub.files.lock.write_bytes(genuine)
+    try:
+        with pytest.raises(StateConflict) as caught:
+            stopping.stop(hub.paths, Patience(0.2, 0.2, 0.2))
+        assert caught.value.reason == "holder-unknown"
+        assert stranger.poll() is None
+    finally:
+        hub.files.lock.write_bytes(genuine)  # so that the hub can be ended
 
 
 def test_h_15_a_signal_needs_the_start_token_of_the_process(

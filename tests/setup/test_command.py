@@ -189,6 +189,12 @@ def test_k13_absent_agent_is_left_as_it_is(machine: Machine) -> None:
     assert (machine.home / SKILL).is_file()
 
 
+def test_new_settings_file_is_tidy(machine: Machine) -> None:
+    machine.setup("--mcp-transport", "stdio")
+    text = (machine.home / CLAUDE).read_text("utf-8")
+    assert text == json.dumps(json.loads(text), indent=2) + "\n"
+
+
 def test_named_agents(machine: Machine) -> None:
     ran = machine.setup("--agent", "codex")
     assert ran.code == 0
@@ -257,6 +263,15 @@ def test_k6_purge_lists_first_and_needs_a_yes(machine: Machine) -> None:
     assert done.code == 0, done.out
     assert not token.parent.exists()
     assert machine.users_files() == {}
+
+
+def test_k6_purge_stops_the_hub_first(machine: Machine) -> None:
+    assert machine.tfx("hub", "start", "--json", TFX_HUB_PORT="0").code == 0
+    done = machine.setup("--remove", "--purge", "--yes")
+    assert done.code == 0, done.out
+    assert done.data["actions"][0]["target"] == "hub"
+    assert machine.tfx("hub", "status").code == 4
+    assert not (machine.home / ".local/state/tfx/hub").exists()
 
 
 def test_list_tells_the_state_of_each_skill(machine: Machine) -> None:

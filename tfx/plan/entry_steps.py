@@ -34,7 +34,15 @@ from tfx.plan.entry_edits import (
 )
 from tfx.plan.look import Obstacle
 from tfx.plan.records import EntryRecord, Replaced
-from tfx.plan.steps import Context, Step, conflict_hint, read_shared, refused, rival_detail
+from tfx.plan.steps import (
+    Context,
+    Step,
+    conflict_hint,
+    read_shared,
+    refused,
+    rival_detail,
+    start_text,
+)
 
 _PHASE = 1
 _OPEN_TO_OTHERS = 0o077
@@ -278,7 +286,7 @@ def _finished(draft: Draft) -> Step:
         rank=(str(file.path), 0, ""),
     )
     changes = (*differences(draft), *moved_shared(draft))
-    same_bytes = draft.document.data == (found.data or b"")
+    same_bytes = draft.document.data == start_text(file.format, found)
     if same_bytes and not let_go(draft):
         return replace(step, notes=changes)
     notes = tuple(c for c in changes if not draft.touched.intersection(names_of(c)))

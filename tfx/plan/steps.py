@@ -134,11 +134,18 @@ def read_shared(path: Path, of: Format, context: Context) -> tuple[Found, Docume
         found = look(path, LIMIT_BYTES)
         with contextlib.suppress(Obstacle):
             if found.data or found.state is None:
-                return found, Document.read(of, found.data or b"")
+                return found, Document.read(of, start_text(of, found))
         patience.sleep(pause_s)
     patience.spent.add(path)
     found = look(path, LIMIT_BYTES)
-    return found, Document.read(of, found.data or b"")
+    return found, Document.read(of, start_text(of, found))
+
+
+def start_text(of: Format, found: Found) -> bytes:
+    """Return what an edit starts from: the file's bytes, or a tidy empty document without one."""
+    if found.data is not None:
+        return found.data
+    return b"" if of is Format.TOML else b"{}\n"
 
 
 def conflict_hint(reason: Reason) -> str:

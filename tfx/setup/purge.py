@@ -6,15 +6,19 @@ they are empty. Backups and journals of setup stay, so that `--undo` still works
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfx.core.locks import holder, is_held
 from tfx.core.paths import Paths
-from tfx.errors import StateConflict
+from tfx.hub.daemon import service
+from tfx.hub.daemon.stop import Step, stop
 from tfx.hub.places import HubFiles
 from tfx.setup.report import ActionRow
+
+_WORK = ("route", "jobs")  # logs of runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,15 @@ class Purge:
 def plan_purge(paths: Paths) -> Purge:
     """Return what is there to delete; writes nothing."""
     hub = HubFiles.of(paths)
-    places = (hub.directory, paths.crash_dir)
-    beside = [path for path in _database_files(hub) if path.parent != hub.directory]
-    files = [path for place in places for path in _files_in(place)]
-    return Purge((*files, *beside), tuple(place for place in places if place.is_dir()))
-
-
-def _files_in(place: Path) -> Iterator[Path]:
-    if place.is_dir() and not place.is_symlink():
-        yield from sorted(path for path in place.iterdir() if path.is_file() or path.is_symlink())
+    places = (hub.directory, paths.crash_dir, *(paths.state_dir / name for name in _WORK))
+    files: list[Path] = []
+    directories: list[Path] = []
+    for place in places:
+        for folder, _, names in os.walk(place, topdown=False):
+            files += sorted(Path(folder) / name for name in names)
+            directories.append(Path(folder))
+    beside = [path for path in _database_files(hub) if hub.directory not in path.parents]
+    return Purge((*files, *beside), tuple(directories))
 
 
 def _database_files(hub: HubFiles) -> Iterator[Path]:
@@ -54,23 +58,20 @@ def _database_files(hub: HubFiles) -> Iterator[Path]:
 
 
 def purge(paths: Paths, plan: Purge) -> tuple[ActionRow, ...]:
-    """Delete the files of the plan and say for each how it went.
+    """Stop the hub, remove its service, delete the files of the plan; say how each went.
 
-    Raises StateConflict, before anything is deleted, while a hub holds the database.
+    Raises TfxError, before anything is deleted, when the hub cannot be stopped or its lock is
+    held by an upgrade or a backup.
     """
-    hub = HubFiles.of(paths)
-    if is_held(hub.lock):
-        who = holder(hub.lock)
-        raise StateConflict(
-            f"a hub is running on {hub.database}" + (f" (pid {who.pid})" if who else ""),
-            code="hub-running",
-            hint="tfx hub stop",
-        )
-    rows = tuple(_delete(path) for path in plan.files)
+    ended = stop(paths)
+    service.remove(paths, dry_run=False)
+    rows = [_delete(path) for path in plan.files if path.exists() or path.is_symlink()]
+    if ended.step is not Step.NOTHING:
+        rows.insert(0, ActionRow("stop", "hub", "", "changed", f"stopped by {ended.step.value}"))
     for directory in plan.directories:
-        if not any(directory.iterdir()):
+        with contextlib.suppress(OSError):  # something was put into it meanwhile: it stays
             directory.rmdir()
-    return rows
+    return tuple(rows)
 
 
 def _delete(path: Path) -> ActionRow:

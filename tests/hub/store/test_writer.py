@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.hub.conftest import Play
@@ -233,3 +234,25 @@ def test_ev_t5_the_database_is_opened_by_sqlite_alone(tmp_path: Path) -> None:
         assert held.count(str(path)) == 2
 
     with_bed(path, story)
+
+
+def test_a_checkpoint_that_failed_degrades_the_hub_until_one_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SYNC_WITHIN_S", 0.05)
+    real = database.checkpoint
+
+    def failing(connection: database.Connection, *, truncate: bool) -> tuple[int, int]:
+        del connection, truncate
+        raise apsw.IOError("injected")
+
+    async def story(bed: Bed) -> None:
+        monkeypatch.setattr(database, "checkpoint", failing)
+        await bed.register("bob")
+        await asyncio.sleep(0.2)
+        assert bed.core.health() == "degraded"
+        monkeypatch.setattr(database, "checkpoint", real)
+        await asyncio.sleep(0.2)
+        assert bed.core.health() == "ready"
+
+    with_bed(tmp_path / "hub.db", story)

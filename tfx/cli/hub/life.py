@@ -141,11 +141,8 @@ def _follow_log(ctx: typer.Context, lines: int) -> None:
 
     path = HubFiles.of(Paths.resolve()).log
     as_json = globals_of(ctx).json
-    following = feature_module.follow(path)
-    for line in feature_module.last_lines(path, lines):
-        _print_line(line, as_json)
     with contextlib.suppress(BrokenPipeError):
-        for line in following:
+        for line in feature_module.follow(path, lines):
             _print_line(line, as_json)
     leave(Exit.OK)
 

@@ -49,29 +49,35 @@ def _install(handler: logging.Handler) -> None:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("tfx").setLevel(logging.INFO)
+    # anybody who can connect can send bad requests: each would be a line
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
-def last_lines(path: Path, count: int) -> list[str]:
-    """Return the last lines of the log, reaching into the rotated one when it was just begun."""
+def last_lines(path: Path, count: int, *, end: int | None = None) -> list[str]:
+    """Return the last lines of the log, reaching into the rotated one when it was just begun.
+
+    `end`: the byte offset in the newest file behind which nothing is read.
+    """
     lines: list[str] = []
-    for each in (path, path.with_name(f"{path.name}.1")):
+    for each, limit in ((path, end), (path.with_name(f"{path.name}.1"), None)):
         with contextlib.suppress(FileNotFoundError):
-            lines = _tail(each, count - len(lines)) + lines
+            lines = _tail(each, count - len(lines), limit) + lines
         if len(lines) >= count:
             break
     return lines
 
 
-def follow(path: Path, *, pause_s: float = 0.25) -> Iterator[str]:
-    """Yield lines as they are written from now on, through rotations (H-3).
+def follow(path: Path, count: int = 0, *, pause_s: float = 0.25) -> Iterator[str]:
+    """Yield the last `count` lines, then each line as it is written, through rotations (H-3).
 
-    A log that does not exist yet is waited for and then read from its beginning.
+    The place to go on from is taken before the last lines are read, so none falls between. A log
+    that does not exist yet is waited for and then read from its beginning.
     """
     file: io.BufferedReader | None = None
     try:
         if path.exists():
             file = path.open("rb")
-            file.seek(0, os.SEEK_END)
+            yield from last_lines(path, count, end=file.seek(0, os.SEEK_END))
         kept = b""
         while True:
             while file is not None and (block := file.read(_BLOCK)):
@@ -96,11 +102,11 @@ def _is_another(path: Path, file: io.BufferedReader | None) -> bool:
     return file is None or now.st_ino != os.fstat(file.fileno()).st_ino
 
 
-def _tail(path: Path, count: int) -> list[str]:
+def _tail(path: Path, count: int, end: int | None) -> list[str]:
     if count <= 0:
         return []
     with path.open("rb") as file:
-        position = file.seek(0, os.SEEK_END)
+        position = file.seek(0, os.SEEK_END) if end is None else end
         data = b""
         while position > 0 and data.count(b"\n") <= count:
             step = min(_BLOCK, position)

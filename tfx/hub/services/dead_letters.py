@@ -19,7 +19,7 @@ from tfx.hub.models import (
 )
 from tfx.hub.services import posting
 from tfx.hub.store import messages, views
-from tfx.hub.store.events import Kind, Posted, Replayed
+from tfx.hub.store.events import Kind, Posted, Purged, Replayed
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.views import (
@@ -122,21 +122,26 @@ class DeadLetters:
         ):
             raise InvalidRequest("name a message or a filter", details={"field": "message_id"})
 
+        op = op_of("dead_purge", request)
+
         def command(tx: Tx) -> DeadPurgeResult:
+            before = tx.done_before(caller.actor, op)
+            if before is not None and isinstance(before.body, Purged):
+                return DeadPurgeResult(purged=before.body.together)
             if request.message_id is not None:
                 rows = views.dead_of_message(tx, request.message_id)
             else:
                 rows = views.dead_page(tx, request.agent_id, 0, PURGE_AT_ONCE)
-            purged = 0
-            for row in rows:
-                old_enough = (
-                    request.older_than_ms is None
-                    or tx.now_ms - row.failed_at_ms >= request.older_than_ms
-                )
-                if old_enough and _wanted(row, request.reason, None):
-                    messages.purge(tx, _open(row), caller.actor, None)
-                    purged += 1
-            return DeadPurgeResult(purged=purged)
+            least = request.older_than_ms or 0
+            gone = [
+                row
+                for row in rows
+                if tx.now_ms - row.failed_at_ms >= least and _wanted(row, request.reason, None)
+            ]
+            for at, row in enumerate(gone):
+                key = op if at == 0 else None
+                messages.purge(tx, _open(row), caller.actor, key, len(gone))
+            return DeadPurgeResult(purged=len(gone))
 
         return await self._store.write(command)
 

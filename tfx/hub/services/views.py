@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from tfx.hub.wire.agents import AgentsResult, AgentView
     from tfx.hub.wire.messages import Owed
 
+WAL_WARNING_PAGES = 12_288
+"""48 of the 64 MB that the WAL may have (EV-S7)."""
 _CONTINUES = 0x80
 """The top bits of a byte inside a UTF-8 character."""
 
@@ -86,8 +88,11 @@ class Views:
         found = [
             f"{name} failed {count} times" for name, count in self._metrics.sweep_errors.items()
         ]
-        if self._store.writer.last_error is not None:
-            found.append(f"the last checkpoint failed: {self._store.writer.last_error.reason}")
+        writer = self._store.writer
+        if writer.last_error is not None:
+            found.append(f"the last checkpoint failed: {writer.last_error.reason}")
+        if writer.wal_pages > WAL_WARNING_PAGES:
+            found.append("the WAL is large: a reader may pin it")
         return tuple(found)
 
     async def status(self, caller: Caller, request: StatusRequest) -> StatusResult:

@@ -167,6 +167,8 @@ class Purged(Body, frozen=True):
     """A dead letter was given up."""
 
     receiver: str
+    together: int = 1
+    """On the event with the key: how many went with that command."""
 
 
 class HumanOpened(Body, frozen=True):

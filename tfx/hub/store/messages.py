@@ -270,14 +270,14 @@ def redirect(tx: Tx, found: OpenDelivery, receiver: str) -> None:
     tx.signals.append(Inbox(receiver))
 
 
-def purge(tx: Tx, found: OpenDelivery, actor: AgentId, op: Op | None) -> None:
-    """Give a dead letter up."""
+def purge(tx: Tx, found: OpenDelivery, actor: AgentId, op: Op | None, together: int = 1) -> None:
+    """Give a dead letter up, one of so many."""
     tx.append(
         f"message/{found.message_id}",
         found.stream,
         Kind.DELIVERY_PURGED,
         actor,
-        Purged(receiver=found.receiver),
+        Purged(receiver=found.receiver, together=together),
         op=op,
     )
     tx.effects.append(Moved(found.sender, found.receiver, found.priority, "dead", "purged"))

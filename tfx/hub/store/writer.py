@@ -95,6 +95,7 @@ class Writer:
         self._idle_at: float | None = None
         self._dead: BaseException | None = None
         self.wal = WalState()
+        self.last_error: TfxError | None = None
         self._thread = threading.Thread(target=self._live, name="hub-writer", daemon=True)
 
     def start(self) -> None:
@@ -113,6 +114,11 @@ class Writer:
         """Run what is queued, truncate the WAL, close the connection; returns when done (EV-D5)."""
         self._queue.put(None)
         self._thread.join()
+
+    @property
+    def wal_pages(self) -> int:
+        """How many pages the WAL had after the last commit."""
+        return self._wal_pages
 
     @property
     def pending(self) -> int:
@@ -238,6 +244,7 @@ class Writer:
             self.wal.frames, self.wal.pinned = frames, moved < frames
             if moved < frames and not self._full:
                 self._sync_wal()
+            self.last_error = None
         except database.Error as error:
             # Nothing acknowledged is lost by it: the next commit tries again, and fails by itself.
             self.wal.pinned = True
@@ -264,8 +271,6 @@ class Writer:
                 self.wal.frames = frames
         except database.Error as error:
             self.last_error = database.error_of(error)
-
-    last_error: TfxError | None = None
 
     def _close(self) -> None:
         try:
