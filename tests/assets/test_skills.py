@@ -33,13 +33,10 @@ FORMAT_KEYS: Final = {
 }
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
-<<<<<<< HEAD
 GROUPS: Final = {"hub", "jobs", "config", "backup"}
 GLOBAL: Final = {"--json", "--quiet", "--verbose", "--help", "-q", "-v", "-h"}
 SUBGROUPS: Final = {("hub", "dead"), ("hub", "token"), ("hub", "human")}
 
-=======
->>>>>>> doctor
 
 def parts(skill: Path) -> tuple[str, str]:
     """Front matter and body; the block is split here, not by a loader that forgives."""
@@ -249,22 +246,9 @@ def test_the_doctor_skill_explains_every_option_of_doctor(
     help_of: Callable[..., set[str] | None],
 ) -> None:
     _, body = parts(ASSETS / "skills" / "tfx-doctor")
-<<<<<<< HEAD
     options = help_of("doctor")
     assert options
     for option in options - {*GLOBAL, "--ascii"}:
-=======
-    for state in SkillState:
-        assert re.search(rf"\b{state.value}\b", body), state
-
-
-def test_the_doctor_skill_explains_every_option_of_doctor(
-    help_of: Callable[[str], set[str] | None],
-) -> None:
-    _, body = parts(ASSETS / "skills" / "tfx-doctor")
-    of_all = {"--quiet", "--verbose", "--ascii", "--help"}
-    for option in {name for name in help_of("doctor") or () if name.startswith("--")} - of_all:
->>>>>>> doctor
         assert option in body, option
 
 
