@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 HEAVY = ("rich", "httpx", "asyncio", "apsw", "pydantic", "tomlkit", "ruamel", "msgspec", "psutil",
          "starlette", "uvicorn")  # fmt: skip
@@ -33,6 +37,11 @@ def modules_after(*arguments: str) -> set[str]:
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
+def test_d181_typer_stays_below_the_version_that_costs_more() -> None:
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert "typer>=0.27,<0.29" in document["project"]["dependencies"]
+
+
 def test_version_imports_nothing_but_the_version() -> None:
     loaded = modules_after("--version")
     assert not loaded & {*HEAVY, "typer"}
@@ -57,6 +66,13 @@ def test_help_imports_no_feature(arguments: tuple[str, ...]) -> None:
         for name in loaded
         if name.startswith(("tfx.setup", "tfx.plan", "tfx.hub", "tfx.route"))
     }
+
+
+@pytest.mark.parametrize("arguments", [("--list",), ("--explain", "locale"), ("--only", "locale")])
+def test_d184_a_cheap_look_of_doctor_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    loaded = modules_after("doctor", *arguments, "--json")
+    assert not loaded & {*HEAVY, "mcp", "importlib.metadata"}
+    assert not {name for name in loaded if name.startswith(("tfx.setup", "tfx.plan", "tfx.hub"))}
 
 
 def test_d185_the_shell_matrix_needs_nothing_heavy() -> None:

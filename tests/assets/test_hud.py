@@ -169,7 +169,7 @@ def test_r11_k27_the_agent_is_found_by_the_nearest_claude_process(hub: RunningHu
 
 
 def _attached(hub: RunningHub, pid: int) -> str:
-    from tfx.core.process import identify  # noqa: PLC0415
+    from tfx.core.identity import identify  # noqa: PLC0415
 
     process = identify(pid)
     assert process is not None

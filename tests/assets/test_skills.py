@@ -14,10 +14,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.support import Machine, tfx
+from tfx.doctor.model import FixClass
+from tfx.doctor.model import Status as RowStatus
+from tfx.doctor.registry import CHECKS
 from tfx.plan.outcomes import _WORDS
 from tfx.result import Status
 from tfx.route.table import bundled as route_table
-from tfx.setup.inventory import SkillState
 
 ASSETS: Final = Path(__file__).parents[2] / "assets"
 SKILLS: Final = sorted(path.parent for path in (ASSETS / "skills").glob("*/SKILL.md"))
@@ -31,15 +33,8 @@ FORMAT_KEYS: Final = {
 }
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
-# Of commands that are not there yet: the options in the one list (decisions, "Commands"). A test
-# fails when one of them exists, so that its row goes.
-LATER: Final[dict[tuple[str, ...], set[str]]] = {
-    ("doctor",): {
-        *("--fix", "--dry-run", "--yes", "--reset", "--only", "--skip", "--list", "--explain"),
-        *("--strict", "--timeout", "--network", "--deep", "--all-shells", "--json", "--help"),
-    },
-}
 GROUPS: Final = {"hub", "jobs", "config", "backup"}
+GLOBAL: Final = {"--json", "--quiet", "--verbose", "--help", "-q", "-v", "-h"}
 SUBGROUPS: Final = {("hub", "dead"), ("hub", "token"), ("hub", "human")}
 
 
@@ -175,17 +170,10 @@ def test_r12_every_command_a_skill_names_exists_and_takes_its_options(
     assert len(commands) >= 3
     for words in (command for command in commands if command):
         verb = verb_of(words)
-        options = help_of(*verb) or LATER.get(verb)
+        options = help_of(*verb)
         assert options is not None, f"tfx {' '.join(verb)}"
         given = {word for word in words[len(verb) :] if re.match(r"--?[a-z]", word)}
         assert given <= options, words
-
-
-def test_r12_every_command_that_a_skill_waits_for_is_still_missing(
-    help_of: Callable[..., set[str] | None],
-) -> None:
-    landed = [verb for verb in LATER if help_of(*verb) is not None]
-    assert landed == [], "take these rows out of LATER"
 
 
 def test_r12_the_roles_and_options_in_commands_are_those_of_the_table() -> None:
@@ -254,21 +242,25 @@ def test_the_setup_skill_resolves_a_conflict_as_setup_itself_says(tmp_path: Path
             assert option in said, row
 
 
-def test_the_doctor_skill_names_every_state_of_a_skill() -> None:
+def test_the_doctor_skill_explains_every_option_of_doctor(
+    help_of: Callable[..., set[str] | None],
+) -> None:
     _, body = parts(ASSETS / "skills" / "tfx-doctor")
-    for state in SkillState:
-        assert re.search(rf"\b{state.value}\b", body), state
+    options = help_of("doctor")
+    assert options
+    for option in options - {*GLOBAL, "--ascii"}:
+        assert option in body, option
 
 
-def test_the_doctor_skill_does_not_promise_a_command_that_may_not_be_there() -> None:
+def test_the_doctor_skill_names_only_checks_states_and_classes_that_exist() -> None:
     _, body = parts(ASSETS / "skills" / "tfx-doctor")
-    first = re.search(r"tfx doctor\b[^\n]*", body.partition("# tfx doctor\n")[2])
-    assert first
-    assert first[0].startswith("tfx doctor --help")
-    by_hand = body.partition("## Step by step")[2]
-    assert "tfx doctor" not in by_hand
-    for command in ("tfx setup --check", "tfx list", "tfx version"):
-        assert command in by_hand
+    ids = {check.id for check in CHECKS}
+    named = set(re.findall(r"`((?:cli|shell|hub|mcp|db|setup|assets)\.[a-z]+)`", body))
+    assert {"cli.matrix", "mcp.registration"} <= named <= ids
+    section = body.partition("| status | meaning |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`([a-z]+)`", section)) == {status.value for status in RowStatus}
+    classes = body.partition("| `fix.class` | meaning |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(.)`", classes, re.MULTILINE) == [each.value for each in FixClass]
 
 
 def test_s35_the_rename_map_leads_from_retired_assets_to_bundled_ones() -> None:

@@ -17,6 +17,7 @@ from tests.benchmarks.load import LANE, TEXT
 from tfx.core.clock import SystemClock
 from tfx.hub import server
 from tfx.hub.daemon import ports
+from tfx.hub.daemon.live import SWITCH_S
 from tfx.hub.models import AgentId, Caller, RunFacts
 from tfx.hub.places import HubFiles
 from tfx.hub.settings import HubSettings
@@ -135,6 +136,7 @@ def _facts(files: HubFiles) -> RunFacts:
 
 def main() -> None:
     """Run one ceiling: `empty`, `store CALLERS OPERATIONS`, or `fill DATABASE N`."""
+    sys.setswitchinterval(SWITCH_S)  # as the daemon has it
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if sys.argv[1] == "empty":
             with contextlib.suppress(KeyboardInterrupt):

@@ -1,6 +1,7 @@
 """How long the shell matrix takes beside its slowest probe: `python -m tests.benchmarks.doctor`.
 
-Prints one table per kind of HOME. The goal is a wall time of no more than the slowest single
+Prints one table per kind of HOME, then the CPU of a cheap check and of a whole look beside a bare
+interpreter of the same run (D-186). The goal is a wall time of no more than the slowest single
 probe of the same run plus 0.3 s, on an idle machine.
 """
 
@@ -9,13 +10,16 @@ from __future__ import annotations
 import os
 import statistics
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.benchmarks.start import cpu_ms
 from tests.shells.world import World, the_shell
+from tests.support import Machine
 from tfx.shells.flavours import MODES
 from tfx.shells.matrix import Matrix, probe_matrix
 
@@ -85,6 +89,34 @@ def report(title: str, rounds: Sequence[Round]) -> None:
     sys.stdout.write("\n".join(told) + "\n")
 
 
+def looks() -> None:
+    """Print the CPU of looks of different size, children included, as ratios to bare Python."""
+    with tempfile.TemporaryDirectory(prefix="tfx-bench-") as scratch:
+        machine = Machine(Path(scratch), "claude", "codex")
+        machine.env["SHELL"] = "/bin/bash"
+        machine.setup()
+        script = str(Path(sysconfig.get_path("scripts"), "tfx"))
+        commands = {
+            "python -c pass": [sys.executable, "-c", "pass"],
+            "tfx --version": [script, "--version"],
+            "tfx doctor --list": [script, "doctor", "--list"],
+            "tfx doctor --only locale": [script, "doctor", "--only", "locale", "--json"],
+            "tfx doctor": [script, "doctor", "--json"],
+        }
+        spent: dict[str, list[float]] = {name: [] for name in commands}
+        for turn in range(ROUNDS + 1):
+            for name, command in commands.items():
+                used = cpu_ms(command, machine.env)
+                if turn:  # the first round warms the caches
+                    spent[name].append(used)
+    bare = statistics.median(spent["python -c pass"])
+    told = [f"CPU with children, median of {ROUNDS} rounds"]
+    for name, values in spent.items():
+        median = statistics.median(values)
+        told.append(f"  {name:34}{median:7.0f} ms  {median / bare:5.1f} x bare")
+    sys.stdout.write("\n".join(told) + "\n")
+
+
 def main() -> None:
     for title, line in HOMES.items():
         with tempfile.TemporaryDirectory(prefix="tfx-bench-") as scratch:
@@ -92,6 +124,7 @@ def main() -> None:
             for shell in SHELLS:
                 world.startup(shell, line)
             report(title, [measure(world) for _ in range(ROUNDS)])
+    looks()
 
 
 if __name__ == "__main__":

@@ -132,3 +132,9 @@ def test_s66_no_edit_depends_on_the_recursion_limit() -> None:
 
     new = call(old // 3)
     assert jsonc.delete_key(new, ("k",)) == data
+
+
+def test_objects_that_hold_a_key_twice_are_told_by_place() -> None:
+    data = b'{"a": 1,\n "b": [{"x": 1, "x": 2}], // two\n "a": 3}'
+    assert jsonc.doubled(data) == ((1, 1), (2, 8))
+    assert jsonc.doubled(b'{"a": {"a": 1}}') == ()

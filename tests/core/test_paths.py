@@ -36,3 +36,10 @@ def test_home_is_shown_as_tilde(home: Path) -> None:
 
 def test_assets_are_where_the_program_is(home: Path) -> None:
     assert Paths.resolve({"HOME": str(home)}).assets_dir.is_dir()
+
+
+def test_d127_somebody_who_only_looks_may_have_a_foreign_home(home: Path) -> None:
+    env = {"HOME": str(home), "SUDO_USER": "somebody"}
+    with pytest.raises(UnsafeEnvironment, match="sudo"):
+        Paths.resolve(env)
+    assert Paths.resolve(env, only_looking=True).home == home

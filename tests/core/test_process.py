@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
 from tfx.core import process
+from tfx.core.identity import Liveness, ProcessIdentity, identify, liveness, start_token
 
 
 def test_run_returns_both_streams_and_the_code() -> None:
@@ -25,10 +27,10 @@ def test_run_kills_the_whole_group_at_the_timeout(tmp_path: Path) -> None:
     assert done.timed_out
     pid = int(note.read_text())
     for _ in range(100):
-        if process.start_token(pid) is None or _state(pid) == "Z":
+        if start_token(pid) is None or _state(pid) == "Z":
             break
         time.sleep(0.05)
-    assert process.start_token(pid) is None or _state(pid) == "Z"
+    assert start_token(pid) is None or _state(pid) == "Z"
 
 
 def _state(pid: int) -> str:
@@ -46,20 +48,20 @@ def test_run_keeps_no_more_than_the_limit() -> None:
 
 
 def test_ev_b5_identity_tells_a_process_from_its_successor() -> None:
-    mine = process.identify()
+    mine = identify()
     assert mine is not None
-    assert process.liveness(mine) is process.Liveness.ALIVE
-    other = process.ProcessIdentity(mine.host, mine.boot_id, mine.pid, "1", mine.pid_namespace)
-    assert process.liveness(other) is process.Liveness.DEAD
+    assert liveness(mine) is Liveness.ALIVE
+    other = ProcessIdentity(mine.host, mine.boot_id, mine.pid, "1", mine.pid_namespace)
+    assert liveness(other) is Liveness.DEAD
 
 
 def test_ev_b4_doubt_is_never_death() -> None:
-    mine = process.identify()
+    mine = identify()
     assert mine is not None
-    elsewhere = process.ProcessIdentity("elsewhere", mine.boot_id, 1, "1", mine.pid_namespace)
-    assert process.liveness(elsewhere) is process.Liveness.UNKNOWN
-    rebooted = process.ProcessIdentity(mine.host, "old-boot", mine.pid, "1", mine.pid_namespace)
-    assert process.liveness(rebooted) is process.Liveness.DEAD
+    elsewhere = ProcessIdentity("elsewhere", mine.boot_id, 1, "1", mine.pid_namespace)
+    assert liveness(elsewhere) is Liveness.UNKNOWN
+    rebooted = ProcessIdentity(mine.host, "old-boot", mine.pid, "1", mine.pid_namespace)
+    assert liveness(rebooted) is Liveness.DEAD
 
 
 def test_a_process_that_ended_and_was_not_reaped_is_gone() -> None:
@@ -68,7 +70,22 @@ def test_a_process_that_ended_and_was_not_reaped_is_gone() -> None:
         os._exit(0)
     try:
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        assert process.start_token(child) is None
-        assert process.identify(child) is None
+        assert start_token(child) is None
+        assert identify(child) is None
     finally:
         os.waitpid(child, 0)
+
+
+def test_kill_running_ends_what_another_thread_waits_for() -> None:
+    ended: list[process.Completed] = []
+
+    def wait() -> None:
+        ended.append(process.run(["sleep", "300"], env=dict(os.environ), timeout_s=300))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    until = time.monotonic() + 20
+    while waiting.is_alive() and time.monotonic() < until:
+        process.kill_running()
+        waiting.join(0.05)
+    assert [done.code for done in ended] == [-9]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.faults import upgrade
-from tfx.upgrade.model import Task
+from tests.upgrade.scenes import unpack
+from tfx.upgrade.model import Line, Task
 
 TASKS = (Task.UPGRADE, Task.ADOPT, Task.RESTORE)
 CODES = ("disk-full", "io", None)
@@ -59,3 +63,37 @@ def test_u10_every_point_at_which_a_disk_can_fail(
     tmp_path: Path, task: Task, code: str | None
 ) -> None:
     upgrade.sweep(tmp_path, task, code, stride=1)
+
+
+@pytest.mark.parametrize("small", ["store", "database"])
+def test_u90_u121_a_small_file_system_is_refused_before_anything_is_written(
+    tmp_path: Path, small: str
+) -> None:
+    """A tiny tmpfs in a mount namespace of its own stands for a full disk (K-44)."""
+    site = upgrade.site_in(tmp_path)
+    kept = unpack("9.8.4", site.home / "kept.db")
+    before = kept.read_bytes()
+    place = site.store if small == "store" else site.database.parent
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    size = "2m" if small == "store" else "5m"
+    script = (
+        f"mount -t tmpfs -o size={size},mode=700 none '{place}' || exit 77; "
+        f"cp '{kept}' '{site.database}' || exit 77; "
+        f"'{sys.executable}' -m tfx.upgrade.worker; "
+        f"cmp -i 100 '{kept}' '{site.database}' || exit 88"
+    )
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script],
+        input=msgspec.json.encode(site.request(Task.UPGRADE)),
+        env=site.env,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode in {1, 77}:
+        pytest.skip("no mount namespace for this user here")
+    assert done.returncode == 0, "only the journal mode in the header may differ"
+    failure = msgspec.json.decode(done.stdout.splitlines()[-1], type=Line).failure
+    assert failure is not None
+    assert (failure.code, failure.details["phase"]) == ("no-space", "space")
+    assert failure.details["backup_directory"] is None
+    assert kept.read_bytes() == before

@@ -45,10 +45,15 @@ from tfx.hub.schema.registry import Verdict
 from tfx.upgrade import run
 from tfx.upgrade.model import Line, Phase, State, Task
 
-PHASES = (
+_UPGRADE = (
     Phase.INSPECT, Phase.LIVENESS, Phase.PREFLIGHT, Phase.BACKUP, Phase.VERIFY_BACKUP,
     Phase.PREPARE, Phase.TRANSFORM, Phase.VERIFY, Phase.COMMIT, Phase.CONFIRM,
 )  # fmt: skip
+PHASES = {
+    Task.UPGRADE: _UPGRADE,
+    Task.ADOPT: (Phase.COPY, *_UPGRADE, Phase.PUBLISH),
+    Task.RESTORE: (Phase.VERIFY_BACKUP, Phase.BACKUP, Phase.RESTORE, Phase.CONFIRM),
+}
 Rows = dict[str, list[tuple[object, ...]]]
 
 
@@ -99,6 +104,8 @@ def ends_well(site: Site, task: Task, file: Path | None, old: Rows) -> None:
     """Run again without any fault."""
     site.vfs = None
     site.now_ms += 60_000
+    if task is Task.ADOPT and site.database.exists():
+        task, file = Task.UPGRADE, None  # it arrived before the fault: a second one is refused
     receipt = site.work(task, file)
     if task is Task.RESTORE:
         assert receipt.state is State.RESTORED
@@ -118,17 +125,17 @@ def ends_well(site: Site, task: Task, file: Path | None, old: Rows) -> None:
 def kill_worker(place: Path, seed: int) -> str:
     """SIGKILL the worker at a random moment of a random phase."""
     chance = random.Random(seed)
-    site = site_in(place)
-    unpack(chance.choice(NAMES), site.database)
-    old = everything(site.database)
-    wanted, pause_s = chance.choice(PHASES), chance.random() ** 2 * 0.08
+    task = chance.choice((Task.UPGRADE, Task.UPGRADE, Task.ADOPT, Task.RESTORE))
+    site, file, old = _large(place, task, chance)
+    before = everything(site.database) if site.database.exists() else None
+    wanted, pause_s = chance.choice(PHASES[task]), chance.random() ** 2 * 0.08
     child = subprocess.Popen(
         run.worker_argv(), env=site.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, process_group=0,
     )  # fmt: skip
     assert child.stdin is not None
     assert child.stdout is not None
-    child.stdin.write(msgspec.json.encode(site.request(Task.UPGRADE)))
+    child.stdin.write(msgspec.json.encode(site.request(task, file)))
     child.stdin.close()
     for raw in child.stdout:
         line = msgspec.json.decode(raw, type=Line)
@@ -140,9 +147,32 @@ def kill_worker(place: Path, seed: int) -> str:
     child.stdout.close()
     child.wait()
     _wait_for_lock(site)
-    found = verdict_of(site.database, old)
-    ends_well(site, Task.UPGRADE, None, old)
-    return f"{wanted.value}: {found}"
+    found = "absent"
+    if task is Task.RESTORE:
+        now = everything(site.database)
+        assert now in (before, old)
+        found = "restored" if now == old else "kept"
+    elif site.database.exists():
+        found = verdict_of(site.database, old)
+    if task is Task.ADOPT and file is not None:
+        assert everything(file) == old
+    ends_well(site, task, file, old)
+    return f"{task.value}, {wanted.value}: {found}"
+
+
+def _large(place: Path, task: Task, chance: random.Random) -> tuple[Site, Path | None, Rows]:
+    site = site_in(place)
+    name = chance.choice(NAMES)
+    if task is Task.ADOPT:
+        source = unpack(name, site.triflux)
+        return site, source, everything(source)
+    unpack(name, site.database)
+    old = everything(site.database)
+    if task is Task.RESTORE:
+        directory = Path(site.work(Task.UPGRADE).backup_directory or "")
+        site.now_ms += 60_000
+        return site, directory, old
+    return site, None, old
 
 
 def kill_parent(place: Path, seed: int) -> str:
@@ -262,12 +292,15 @@ def main() -> int:
         place = Path(name)
         for title, kill, number in rounds:
             seen = Counter(kill(place, wanted.seed + each) for each in range(number))
-            print(f"{title}: {number} rounds, all whole: {dict(sorted(seen.items()))}")  # noqa: T201
+            print(f"{title}: {number} rounds, all whole: {dict(sorted(seen.items()))}", flush=True)
         for task in (Task.UPGRADE, Task.ADOPT, Task.RESTORE):
             for code in ("disk-full", "io", None):
                 said = sweep(place, task, code, wanted.stride)
                 what = code or "power loss"
-                print(f"{task}, {what}: {sum(said.values())} points, all whole: {dict(said)}")  # noqa: T201
+                print(
+                    f"{task}, {what}: {sum(said.values())} points, all whole: {dict(said)}",
+                    flush=True,
+                )
     return 0
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.hub.conftest import Play
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed, FakeClock, with_bed
-from tfx.core import process
+from tfx.core.identity import identify, start_token
 from tfx.errors import NotFound, StateConflict
 from tfx.hub.models import AgentId, AgentState, LeaseId, StatusScope
 from tfx.hub.wire import agents, views
@@ -14,7 +14,7 @@ from tfx.hub.wire import agents, views
 
 def facts_of(pid: int | None = None, start: str | None = None) -> agents.ProcessFacts:
     """Ourselves, or a process that is not there any more."""
-    own = process.identify()
+    own = identify()
     assert own is not None
     return agents.ProcessFacts(
         pid=pid or own.pid,
@@ -132,7 +132,7 @@ def test_k_27_further_processes_get_the_next_number_and_a_dead_ones_name_is_reus
 ) -> None:
     async def story(bed: Bed) -> None:
         first = await attach(bed, facts_of())
-        second = await attach(bed, facts_of(pid=1, start=process.start_token(1) or "x"))
+        second = await attach(bed, facts_of(pid=1, start=start_token(1) or "x"))
         assert (first.agent_id, second.agent_id) == ("claude.app", "claude.app.2")
         third = await attach(bed, facts_of(start="1"))  # same pid, an earlier life of it
         assert third.agent_id == "claude.app.3"

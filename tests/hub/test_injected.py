@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -44,7 +45,9 @@ def _daemon(home: Path, fault: str) -> Iterator[tuple[subprocess.Popen[bytes], R
             child.kill()
 
 
-def test_h_16_a_hung_handler_is_cut_off_by_the_first_step(hub: RunningHub) -> None:
+@contextlib.contextmanager
+def _stuck_call(hub: RunningHub) -> Iterator[None]:
+    """Keep a handler of the hub waiting for the rest of a body that never comes."""
     head = "".join(f"{name}: {value}\r\n" for name, value in hub.headers())
     with socket.create_connection(("127.0.0.1", hub.port)) as stuck:
         stuck.sendall(
@@ -52,6 +55,19 @@ def test_h_16_a_hung_handler_is_cut_off_by_the_first_step(hub: RunningHub) -> No
             "Content-Length: 100\r\n\r\n{".encode()
         )
         _until(lambda: b"tfx_http_open_calls 2" in hub.get("/metrics").body)
+        yield
+
+
+def test_h_4_a_start_during_a_stop_waits_for_its_end(hub: RunningHub) -> None:
+    with _stuck_call(hub):
+        os.kill(hub.pid, signal.SIGTERM)
+        _until(lambda: probe(hub.paths).reason is Reason.REFUSED)
+        again = hub.again()
+    assert again.instance != hub.instance
+
+
+def test_h_16_a_hung_handler_is_cut_off_by_the_first_step(hub: RunningHub) -> None:
+    with _stuck_call(hub):
         assert stopping.stop(hub.paths).step is Step.REQUEST
     assert "1 calls were cut off" in hub.files.log.read_text("utf-8")
 

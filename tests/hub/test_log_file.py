@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 
 from tests.hub.running import RunningHub
-from tests.support import tfx
+from tests.support import bare_env, tfx
+from tfx.core.paths import Paths
 from tfx.hub.daemon import logs
+from tfx.hub.places import HubFiles
 
 
 def test_h_3_logs_works_with_the_hub_down(hub: RunningHub) -> None:
@@ -118,3 +120,11 @@ def test_h_21_ten_thousand_requests_add_fewer_than_ten_lines(hub: RunningHub) ->
             connection.sendall(b"no such protocol\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 400")
     assert len(hub.files.log.read_text().splitlines()) - before < 10
+
+
+def test_h_3_a_log_that_cannot_be_read_is_an_error_and_no_bug(home: Path) -> None:
+    log = HubFiles.of(Paths.resolve(bare_env(home))).log
+    log.mkdir(parents=True)
+    for words in (("logs",), ("logs", "-f")):
+        ran = tfx(home, "hub", *words, "--json")
+        assert (ran.code, ran.document["problems"][0]["code"]) == (1, "log-unreadable")

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -434,3 +434,64 @@ def test_k_34_a_triflux_database_that_is_seen_is_mentioned_with_the_command(
     ran = _hub(home, env, "start", "--port", "0")
     assert "tfx upgrade --adopt auto" in ran.err
     assert seen.read_bytes() == b"whatever it holds"
+
+
+@pytest.mark.parametrize("name", ["hub.db", "state.json", "hub.log", "token", "operator"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_h_22_what_is_no_file_is_in_the_way_and_stays(
+    home: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    directory = _files(home).directory
+    directory.mkdir(parents=True, mode=0o700)
+    make(directory / name)
+    ran = _hub(home, bare_env(home), "start", "--port", "0", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "not-a-file")
+    assert [path.name for path in directory.iterdir()] == [name]
+
+
+def test_h_22_a_file_where_a_directory_must_be_is_told(home: Path) -> None:
+    (home / ".local").write_bytes(b"mine")
+    ran = _hub(home, bare_env(home), "start", "--port", "0", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "io")
+    assert (home / ".local").read_bytes() == b"mine"
+
+
+def test_h_45_files_that_others_could_read_are_narrowed_and_links_left_alone(
+    home: Path, tmp_path: Path, env: dict[str, str]
+) -> None:
+    files = _files(home)
+    files.directory.mkdir(parents=True)
+    files.token.write_text("0123456789abcdef0123456789abcdef")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("fedcba9876543210fedcba9876543210")
+    elsewhere.chmod(0o644)
+    files.operator.symlink_to(elsewhere)
+    for path in (files.directory, files.token):
+        path.chmod(0o755)
+    assert _hub(home, env, "start", "--port", "0").code == 0
+    assert files.token.stat().st_mode & 0o777 == 0o600
+    assert files.directory.stat().st_mode & 0o777 == 0o700
+    assert elsewhere.stat().st_mode & 0o777 == 0o644
+
+
+def test_h_14_people_are_not_told_that_an_unresponsive_hub_runs(hub: RunningHub) -> None:
+    state = hub.files.state.read_text("utf-8")
+    hub.files.state.write_text(state.replace(hub.instance, "0" * 32))
+    ran = tfx(hub.home, "hub", "status", env=hub.env)
+    assert ran.code == 4
+    assert "unresponsive: other-instance" in ran.out
+    assert "running at" not in ran.out
+    hub.files.state.write_text(state)
+
+
+def test_h_51_a_database_that_is_removed_ends_the_hub_instead_of_losing_mail(
+    hub: RunningHub,
+) -> None:
+    hub.register("bob")
+    for path in (hub.files.database, *hub.files.directory.glob("hub.db-*")):
+        path.unlink()
+    reply = hub.post("/v1/publish", {"from": "ann", "to": "bob", "topic": "x", "payload": {}})
+    assert (reply.status, reply.code) == (500, "database-gone")
+    assert locks.wait_until_free(hub.files.lock, 20)
+    assert "database-gone" in hub.files.log.read_text("utf-8")
+    assert _hub(hub.home, hub.env, "start", "--port", "0").code == 0

@@ -16,6 +16,7 @@ import pytest
 
 from tests.hub.running import RunningHub
 from tfx.core import locks, process
+from tfx.core.identity import start_token
 from tfx.errors import LockHeld, StateConflict
 from tfx.hub import state as state_file
 from tfx.hub.daemon import stop as stopping
@@ -88,7 +89,7 @@ def test_h_15_h_99_a_recycled_pid_is_never_signalled(
     recorded = state_file.read(hub.files.state)
     assert recorded is not None
     hub.kill()
-    token = process.start_token(stranger.pid)
+    token = start_token(stranger.pid)
     assert token is not None
     for forged in (
         dataclasses.replace(recorded, pid=stranger.pid),
@@ -121,7 +122,7 @@ def test_h_15_a_lock_file_that_names_a_stranger_gets_nobody_signalled(
 def test_h_15_a_signal_needs_the_start_token_of_the_process(
     stranger: subprocess.Popen[bytes],
 ) -> None:
-    token = process.start_token(stranger.pid)
+    token = start_token(stranger.pid)
     assert token is not None
     assert not process.signal_exactly(stranger.pid, "1", signal.SIGKILL)
     assert not process.signal_exactly(2**22 - 1, token, signal.SIGKILL)

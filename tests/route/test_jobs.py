@@ -208,7 +208,7 @@ def test_the_list_is_the_newest_first_and_limited(bench: Bench) -> None:
     listed = bench.tfx("jobs", "list", "--limit", "2", "--json").data["jobs"]
     assert len(listed) == 2
     every = bench.tfx("jobs", "list", "--limit", "0", "--json").data["jobs"]
-    assert sorted(job["job"] for job in every) == sorted(names)
+    assert [job["job"] for job in every] == names[::-1]
     assert {job["output"] for job in every} == {""}
 
 

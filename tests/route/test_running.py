@@ -171,9 +171,12 @@ def test_r5_an_interrupt_ends_the_whole_group(bench: Bench, sent: signal.Signals
     assert job["status"] == "cancelled"
 
 
-def test_r5_an_agent_does_not_outlive_a_killed_run(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "stays", ["sleep 300 & wait", "trap '' TERM; while :; do sleep 1; done"], ids=["obeys", "stays"]
+)
+def test_r5_an_agent_does_not_outlive_a_killed_run(bench: Bench, stays: str) -> None:
     bench.install("codex")
-    bench.behave('sleep 300 & : >"$FAKE_DIR/up"; wait')
+    bench.behave(f': >"$FAKE_DIR/up"; {stays}')
     with bench.start("route", "executor", "work") as process:
         assert wait_until((bench.notes / "up").exists)
         process.kill()

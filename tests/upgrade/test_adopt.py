@@ -26,7 +26,7 @@ from tfx.core import database
 from tfx.errors import AccessDenied, StateConflict
 from tfx.hub.schema import registry
 from tfx.hub.services.shapes import shown
-from tfx.upgrade import manifest
+from tfx.upgrade import inspect, manifest
 from tfx.upgrade.model import Phase, State, Task
 
 
@@ -189,3 +189,33 @@ def test_k36_payloads_that_are_no_json_are_shown_as_bytes() -> None:
     assert bytes(shown(b'{"a":1}')) == b'{"a":1}'
     assert bytes(shown(b"\xff\xfe")) == b'{"base64":"//4="}'
     assert bytes(shown(b"{")) == b'{"base64":"ew=="}'
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_u84_a_source_in_use_is_read_under_its_locks(site: Site, mode: str) -> None:
+    source = empty_v1(site.triflux)
+    change(source, f"PRAGMA journal_mode = {mode}", message("first"))
+    connection, immutable = inspect.open_quietly(source)
+    connection.close()
+    assert immutable is (mode == "WAL"), "nobody has it open"
+    program = (
+        "import apsw, sys\n"
+        f"c = apsw.Connection({str(source)!r})\n"
+        f'c.execute("BEGIN IMMEDIATE"); c.execute("""{message("second")}""")\n'
+        "print('writing', flush=True)\n"
+        "sys.stdin.read()\n"
+        "c.execute('COMMIT')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        if mode == "WAL":
+            site.work(Task.ADOPT, source)
+            assert select(site.database, "SELECT id FROM messages") == [("first",)]
+        else:
+            with pytest.raises(StateConflict) as refused:
+                site.work(Task.ADOPT, source)
+            assert refused.value.reason == "hot-journal"
+        writer.communicate()

@@ -13,9 +13,10 @@ import msgspec
 import pytest
 
 from tests.upgrade.scenes import NAMES, Site, everything, unpack
+from tfx.core import locks
 from tfx.core.paths import Paths
-from tfx.errors import InvalidRequest, OperationFailed
-from tfx.upgrade import run, worker
+from tfx.errors import InvalidRequest, OperationFailed, StateConflict
+from tfx.upgrade import orders, run, worker
 from tfx.upgrade.model import Line, Progress, Receipt, State, Task
 
 BEAT = '{"progress":{"phase":"transform","table":"messages","rows_done":1,"rows_total":2}}'
@@ -229,3 +230,88 @@ def test_u5_no_answer_of_a_person_is_in_receipt_or_manifest(site: Site) -> None:
     for text in (answer, written):
         assert "배포를" not in text
         assert "payload" not in text
+
+
+def test_u24_an_interrupt_of_the_command_ends_the_worker_and_changes_nothing(site: Site) -> None:
+    path = unpack(NAMES[0], site.database)
+    before = everything(path)
+    lock = path.with_name("hub.db.lock")
+    parent = subprocess.Popen(
+        [sys.executable, "-m", "tfx", "upgrade", "--json"],
+        env=site.env, cwd=site.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    while not locks.is_held(lock) and parent.poll() is None:
+        time.sleep(0.002)
+    parent.send_signal(signal.SIGINT)
+    parent.communicate(timeout=60)
+    assert locks.wait_until_free(lock, 60)
+    state = site.work(Task.CHECK).state
+    if state is State.CURRENT:
+        assert parent.returncode == 0, "it was done before the signal came"
+        return
+    assert parent.returncode == 130
+    assert everything(path) == before
+    assert site.work(Task.UPGRADE).state is State.UPGRADED
+
+
+def test_u96_a_hub_does_not_start_while_an_upgrade_works(site: Site) -> None:
+    unpack(NAMES[0], site.database)
+    site.tfx("upgrade")
+    lock = locks.try_lock(site.database.with_name("hub.db.lock"), "upgrade")
+    assert lock is not None
+    with lock:
+        answer = site.tfx("hub", "start", "--port", "0", code=5)
+    assert answer["problems"][0]["code"] == "lock-held"  # type: ignore[index]
+
+
+def test_u7_a_hub_on_an_older_database_names_the_upgrade(site: Site) -> None:
+    path = unpack(NAMES[0], site.database)
+    before = path.read_bytes()
+    answer = site.tfx("hub", "start", "--port", "0", code=5)
+    problem = answer["problems"][0]  # type: ignore[index]
+    assert (problem["code"], problem["hint"]) == ("schema-older", "tfx upgrade")
+    assert path.read_bytes() == before
+
+
+def test_u17_an_adoption_is_rehearsed_without_a_trace(site: Site) -> None:
+    source = unpack(NAMES[0], site.triflux)
+    before = source.read_bytes()
+    data = site.tfx("upgrade", "--adopt", "auto", "--dry-run")["data"]
+    assert isinstance(data, dict)
+    assert (data["state"], data["backup_directory"]) == ("rehearsed", None)
+    assert data["adopted"]["source"] == str(source)
+    assert data["adopted"]["arrived"]["messages"] == 1575
+    assert source.read_bytes() == before
+    assert not site.database.exists()
+    assert not site.store.exists()
+
+
+def test_k34_adopt_auto_without_a_triflux_database_says_where_it_looked(site: Site) -> None:
+    answer = site.tfx("upgrade", "--adopt", "auto", code=1)
+    problem = answer["problems"][0]  # type: ignore[index]
+    assert problem["code"] == "no-triflux"
+    assert problem["details"]["path"] == str(site.triflux)
+
+
+def test_u20_the_question_comes_before_anything_is_changed_and_no_means_no(site: Site) -> None:
+    path = unpack(NAMES[0], site.database)
+    before = path.read_bytes()
+    paths = Paths.resolve(site.env)
+    asked: list[Receipt] = []
+
+    def no(found: Receipt) -> bool:
+        asked.append(found)
+        return False
+
+    with pytest.raises(StateConflict) as refused:
+        orders.upgrade(paths, orders.Options(), lambda _: None, no)
+    assert refused.value.reason == "declined"
+    assert [(each.pending, each.from_version) for each in asked] == [("older", 1)]
+    assert path.read_bytes() == before
+    assert not site.store.exists()
+    done = orders.upgrade(paths, orders.Options(), lambda _: None, lambda _: True)
+    assert done.data.state is State.UPGRADED
+    again = orders.upgrade(paths, orders.Options(), lambda _: None, no)
+    assert again.data.state is State.CURRENT
+    assert len(asked) == 1, "nothing to do is nothing to ask"

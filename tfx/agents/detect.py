@@ -123,12 +123,20 @@ def confirm(paths: Paths, found: Detected) -> Detected:
     return replace(found, presence=Presence.UNKNOWN, proof=None, version=version, note=note)
 
 
-def _look(paths: Paths, agent: Agent) -> Detected:
+def identify(paths: Paths, agent: Agent, program: Path) -> Detected:
+    """Return what is known of an agent by one of its programs, wherever PATH leads; runs nothing.
+
+    Doctor asks it for each copy that some shell finds.
+    """
+    return _identify(_nothing(paths, agent), program)
+
+
+def _nothing(paths: Paths, agent: Agent) -> Detected:
     config_dir = None if agent.config is None else agent.config.resolve(paths)
     # os.path, because Path.is_dir raises where a parent may not be entered
     config_existed = config_dir is not None and os.path.isdir(config_dir)  # noqa: PTH112
     by_config = agent.config_counts and config_existed
-    nothing = Detected(
+    return Detected(
         agent=agent,
         presence=Presence.INSTALLED if by_config else Presence.ABSENT,
         proof=Proof.CONFIG if by_config else None,
@@ -140,6 +148,10 @@ def _look(paths: Paths, agent: Agent) -> Detected:
         version=Unknown("its program is not on PATH"),
         auth=auth_state(paths, agent),
     )
+
+
+def _look(paths: Paths, agent: Agent) -> Detected:
+    nothing = _nothing(paths, agent)
     search = paths.env.get("PATH", "")
     programs = [hits[0] for name in agent.binaries if (hits := on_path([name], search))]
     findings = [_identify(nothing, program) for program in programs]

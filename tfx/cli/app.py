@@ -41,6 +41,8 @@ def root(
 
 def _add_commands() -> None:
     from tfx.cli import backup, config, jobs
+    from tfx.cli.doctor import EPILOG as DOCTOR_EPILOG
+    from tfx.cli.doctor import doctor
     from tfx.cli.hub.commands import app as hub
     from tfx.cli.inventory import list_skills, version
     from tfx.cli.route import EPILOG as ROUTE_EPILOG
@@ -51,6 +53,7 @@ def _add_commands() -> None:
     from tfx.cli.upgrade import upgrade
 
     app.command("setup", cls=Command, epilog=EPILOG)(setup)
+    app.command("doctor", cls=Command, epilog=DOCTOR_EPILOG)(doctor)
     app.command("list", cls=Command)(list_skills)
     app.command("version", cls=Command)(version)
     app.command("update", cls=Command)(update)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -113,15 +114,35 @@ def finish(
     `feature` gets the screen (progress, questions) and the resolved paths. Errors of the tree
     become the same envelope as results; anything else is a bug and ends in `tfx.__main__`.
     """
-    from tfx.core.paths import Paths
 
+    def resolved(screen: Screen) -> Result[T]:
+        from tfx.core.paths import Paths
+
+        paths = Paths.resolve()
+        screen.home = str(paths.home)
+        return feature(screen, paths)
+
+    finish_anywhere(ctx, command, resolved, render, told=told)
+
+
+def finish_anywhere(
+    ctx: typer.Context,
+    command: str,
+    feature: Callable[[Screen], Result[T]],
+    render: Callable[[Screen, T], None],
+    *,
+    told: frozenset[str] = frozenset(),
+    watched: bool = True,
+) -> NoReturn:
+    """Do as `finish` does for a feature that resolves the paths by itself.
+
+    Without `watched` nothing is announced while it works.
+    """
     screen = Screen(globals_of(ctx), sys.stdin, sys.stdout, sys.stderr)
     result: Result[T] | Result[None]
     try:
-        with screen:
-            paths = Paths.resolve()
-            screen.home = str(paths.home)
-            result = feature(screen, paths)
+        with screen if watched else nullcontext():
+            result = feature(screen)
     except TfxError as error:
         result = failure(error)
     screen.show(command, result, render, told=told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,8 +117,13 @@ def logs(
         if as_json and not follow:
             return overview.logs(paths, job, errors=errors, cap_bytes=_LOG_CAP_BYTES)
 
-        def write(text: str) -> None:
-            screen.raw(json.dumps({"job": job, "text": text}) + "\n" if as_json else text)
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode  # over cut characters
+
+        def write(piece: bytes) -> None:
+            if not as_json:
+                screen.raw(piece.decode("utf-8", "surrogateescape"))
+            elif text := decode(piece):
+                screen.raw(json.dumps({"job": job, "text": text}) + "\n")
 
         try:
             overview.stream(paths, job, write, errors=errors, follow=follow)

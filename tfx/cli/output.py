@@ -53,6 +53,7 @@ class Screen:
             if reconfigure is not None:
                 reconfigure(errors="backslashreplace")
         self.home = ""
+        self.colourless = False
         self.plain = wishes.ascii or not _speaks_unicode(stdout)
 
     # progress ---------------------------------------------------------------------------
@@ -141,6 +142,11 @@ class Screen:
             answer = self._in.readline().strip().lower()
         self._started = time.monotonic()
         return answer in {"y", "yes"}
+
+    @property
+    def fancy(self) -> bool:
+        """True when colour and boxes may be drawn: a terminal, no `--ascii`, no NO_COLOR."""
+        return self._out.isatty() and not self.plain and not self.colourless
 
     # results ----------------------------------------------------------------------------
 

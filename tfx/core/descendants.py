@@ -9,7 +9,8 @@ import contextlib
 import os
 from dataclasses import dataclass
 
-from tfx.core.process import signal_exactly, start_token
+from tfx.core.identity import start_token
+from tfx.core.process import signal_exactly
 
 _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _ENDED = (b"Z", b"X")

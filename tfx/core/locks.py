@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from tfx.core.files import PRIVATE_FILE, read_plain
-from tfx.core.process import boot_id, start_token
+from tfx.core.identity import boot_id, start_token
 
 _PROBE_PAUSES_S = (0.001, 0.002, 0.004, 0.008, 0.016)
 _MAX_HOLDER_BYTES = 4096

@@ -38,15 +38,16 @@ class Paths:
     data_dir: Path
 
     @classmethod
-    def resolve(cls, env: Mapping[str, str] | None = None) -> Paths:
+    def resolve(cls, env: Mapping[str, str] | None = None, *, only_looking: bool = False) -> Paths:
         """Return the paths of an environment (this process's by default).
 
-        Raises UnsafeEnvironment without a usable HOME (S-108) or under sudo with a HOME that
-        is not the effective user's (S-103).
+        Raises UnsafeEnvironment without a usable HOME (S-108) or, unless `only_looking`, under
+        sudo with a HOME that is not the effective user's (S-103).
         """
         env = environment() if env is None else env
         home = _home(env)
-        _refuse_foreign_home(env, home)
+        if not only_looking:
+            _refuse_foreign_home(env, home)
         return cls(
             env=env,
             home=home,

@@ -13,18 +13,16 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from socket import gethostname
 from typing import IO, TypeAlias
 
+from tfx.core.identity import start_token
 from tfx.core.pipes import Drain, feed
 
 _STEP_S = 0.005
 _REAP_S = 2.0
-_STATE_FIELD = 0  # of /proc/<pid>/stat, counted behind the command name
-_START_TIME_FIELD = 19
-_ENDED = (b"Z", b"X")
+_running: set[int] = set()  # leaders of the groups that `run` waits for
+_running_guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,8 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as child:
+        with _running_guard:
+            _running.add(child.pid)
         streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
         feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
@@ -79,8 +79,10 @@ def run(
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            kill_group(child.pid)
-            child.wait()
+            with _running_guard:
+                kill_group(child.pid)
+                child.wait()
+                _running.discard(child.pid)
         out, err = (drain.finish() for drain in streams)
         feeder.join(1)
     return Completed(tuple(argv), code, out, err, any(drain.truncated for drain in streams))
@@ -108,6 +110,16 @@ def wait_for(child: Child, timeout_s: float) -> int | None:
         return child.wait(timeout_s)
     except subprocess.TimeoutExpired:
         return None
+
+
+def kill_running() -> None:
+    """Kill the group of every program that another thread still waits for in `run`.
+
+    For a program that ends while its threads do not: nothing of ours is left behind.
+    """
+    with _running_guard:
+        for pid in _running:
+            kill_group(pid)
 
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
@@ -242,75 +254,6 @@ def kill_group(pid: int, signum: int = signal.SIGKILL) -> None:
         os.killpg(pid, signum)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessIdentity:
-    """Which process this is, told apart from a later one with the same pid (EV-B5)."""
-
-    host: str
-    boot_id: str
-    pid: int
-    start_token: str
-    pid_namespace: str
-
-
-class Liveness(StrEnum):
-    """What can be said of a recorded process."""
-
-    ALIVE = "alive"
-    DEAD = "dead"
-    UNKNOWN = "unknown"
-
-
-def identify(pid: int | None = None) -> ProcessIdentity | None:
-    """Return the identity of a process (ourselves by default), or None if it is not there."""
-    pid = os.getpid() if pid is None else pid
-    token = start_token(pid)
-    if token is None:
-        return None
-    return ProcessIdentity(gethostname(), boot_id(), pid, token, pid_namespace())
-
-
-def liveness(identity: ProcessIdentity) -> Liveness:
-    """Say whether a recorded process lives: dead only on proof, never on doubt (EV-B4)."""
-    if identity.host != gethostname() or not identity.start_token:
-        return Liveness.UNKNOWN
-    if identity.boot_id != boot_id():
-        return Liveness.DEAD if identity.boot_id and boot_id() else Liveness.UNKNOWN
-    if identity.pid_namespace != pid_namespace():
-        return Liveness.UNKNOWN
-    return Liveness.ALIVE if start_token(identity.pid) == identity.start_token else Liveness.DEAD
-
-
-def start_token(pid: int) -> str | None:
-    """Return the start time of a process as text, or None if there is no such process.
-
-    One that has ended and waits for its parent is gone: where nobody reaps, it would stay for ever.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return None if Path("/proc/self/stat").exists() else _psutil_token(pid)
-    fields = stat.rpartition(b")")[2].split()
-    return None if fields[_STATE_FIELD] in _ENDED else fields[_START_TIME_FIELD].decode()
-
-
-def _psutil_token(pid: int) -> str | None:
-    import psutil  # noqa: PLC0415  (only where /proc is absent)
-
-    try:
-        return f"{psutil.Process(pid).create_time():.2f}"
-    except psutil.Error:
-        return None
-
-
-def boot_id() -> str:
-    """Return the id of this boot, or an empty string where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
-
-
 def signal_exactly(pid: int, token: str, signum: int) -> bool:
     """Signal the process with this pid and start token, and never a later one (H-15).
 
@@ -336,11 +279,3 @@ def signal_exactly(pid: int, token: str, signum: int) -> bool:
     finally:
         os.close(descriptor)
     return True
-
-
-def pid_namespace() -> str:
-    """Return the pid namespace of this process, or an empty string."""
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""

@@ -42,7 +42,8 @@ def stream(
     """
     with process.start_piped(argv, env=env) as child:
         noise = Drain(child.stderr, 65_536)
-        threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True).start()
+        feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
+        feeder.start()
         try:
             killed = _read_lines(child, on_line, silence_s, limit_bytes)
             if killed is not None:
@@ -54,6 +55,8 @@ def stream(
             raise
         finally:
             code = child.wait()
+            feeder.join(1)
+            child.stdin = None  # closed by the feeder; a program that never read it is no error
     return Streamed(code, killed, noise.finish())
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tfx.agents.catalogue import AGENTS
-from tfx.core import process
-from tfx.core.process import ProcessIdentity
+from tfx.core.identity import ProcessIdentity, identify
 from tfx.errors import JsonValue
 
 UNKNOWN_CLI: Final = "agent"
@@ -95,7 +94,7 @@ def _common(tree: Path, marker: Path) -> Path:
 
 
 def _ancestor(pid: int, cli: str) -> Ancestor | None:
-    found = process.identify(pid)
+    found = identify(pid)
     if found is None:
         return None
     return Ancestor(cli, found, str(workspace_of(_directory(pid))))

@@ -10,7 +10,7 @@ import contextlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from tfx.core import process
+from tfx.core.identity import liveness
 from tfx.hub.models import Caller, Durability, Limits, Retention
 from tfx.hub.schema import registry
 from tfx.hub.services.agents import Agents
@@ -63,7 +63,7 @@ class HubCore:
         self.bus = Bus(store, limits)
         self.asks = Asks(store, limits, self.counted)
         self.inbox = Inbox(store, limits, self.counted, vault)
-        life = Life(store, process.liveness)
+        life = Life(store, liveness)
         self.agents = Agents(store, life)
         self.attaching = Attach(store, life)
         self.retiring = Retiring(store, life)

@@ -53,6 +53,8 @@ class HubState:
 
 def read(path: Path) -> HubState | None:
     """Return what the state file says, or None for a missing, torn or foreign one."""
+    if not path.is_file():  # a pipe in its place would be waited for
+        return None
     try:
         with path.open("rb") as file:
             document = json.loads(file.read(_MOST_BYTES))

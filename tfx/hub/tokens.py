@@ -108,6 +108,12 @@ def read_secret(path: Path) -> str | None:
 
     Raises OperationFailed when the file cannot be read or holds no usable secret.
     """
+    if path.exists() and not path.is_file():
+        raise OperationFailed(
+            f"the credential in {path} cannot be read: it is not a file",
+            code="token-unreadable",
+            hint=f"ls -l {path}",
+        )
     try:
         with path.open("rb") as file:
             data = file.read(_LONGEST)

@@ -155,6 +155,10 @@ class Reason(StrEnum):
     OUTSIDE = "leads-out-of-its-root"
     UNREADABLE = "unreadable"
     NO_DIRECTORY = "directory-missing"
+    # only in repairs of doctor:
+    INTERRUPTED = "interrupted-run"
+    LOOSE_MODE = "too-open-for-others"
+    LEFT_BEHIND = "left-by-a-dead-process"
 
 
 @dataclass(frozen=True, slots=True)

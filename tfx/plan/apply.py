@@ -24,12 +24,12 @@ from tfx.plan.actions import (
     WantedEntry,
 )
 from tfx.plan.disk import READ_ONLY, Disk, Moved, ReadOnly, Spare, Unverified, Write, Writer
-from tfx.plan.journal import Fate, Intent, Journal
-from tfx.plan.look import Obstacle, look, state_of
+from tfx.plan.journal import Fate, Intent, Journal, ModeChange
+from tfx.plan.look import Obstacle, look, mode_of, state_of
 from tfx.plan.outcomes import outcome_of, snippet, with_inactive_scripts
 from tfx.plan.records import Change, Manifest
 from tfx.plan.state import StateDir
-from tfx.plan.steps import Step
+from tfx.plan.steps import Chmod, Step
 
 ATTEMPTS = 4  # the first one and three more (S-46)
 
@@ -92,6 +92,8 @@ class Run:
     def _write(self, step: Step) -> tuple[_Failure | None, Path | None]:
         """Carry out the write of a step. Raises Moved."""
         write = step.write
+        if step.chmod is not None:
+            return self._change_mode(step.chmod), None
         if write is None:
             if step.base is not None:
                 self._state.keep_base(step.base)
@@ -121,6 +123,20 @@ class Run:
         failure = self._attempt(intent, write)
         path = self._state.backup(f"{self.name}/{backup}") if backup else None
         return failure, path
+
+    def _change_mode(self, chmod: Chmod) -> _Failure | None:
+        """Change permission bits in place, written down first. Raises Moved."""
+        if mode_of(chmod.path) != chmod.before:
+            raise Moved(str(chmod.path))
+        self._journal.change_mode(ModeChange(chmod.path, chmod.before, chmod.after))
+        self.touched = True
+        try:
+            chmod.path.chmod(chmod.after)
+        except OSError as error:
+            return _Failure(OutcomeStatus.FAILED, _words(error))
+        if mode_of(chmod.path) != chmod.after:
+            return _Failure(OutcomeStatus.FAILED, f"{chmod.path} keeps its mode")
+        return None
 
     def _back_up(self, number: int, write: Write) -> str | None:
         """Keep the bytes before the change (S-59). Raises Moved or OSError."""

@@ -36,8 +36,9 @@ from tfx.plan.planner import make_removal, make_steps
 from tfx.plan.records import Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
-from tfx.plan.steps import Context, Patience, Step, plan_of, staging_place
+from tfx.plan.steps import Context, Patience, Step, is_chosen, mark_of, plan_of, staging_place
 from tfx.plan.undo import make_undo
+from tfx.plan.upkeep import upkeep_steps
 
 _Build = Callable[[Manifest], tuple[Step, ...]]
 
@@ -87,6 +88,24 @@ class Engine:
         """
         return self._write("setup", self._setup(desired, flags), progress)
 
+    def repair(
+        self, desired: Desired, actions: Sequence[Action], progress: Progress | None = None
+    ) -> Report:
+        """Finish interrupted runs, then carry out these actions and no others.
+
+        They are actions of a plan of this Desired, or upkeep of tfx's own files. One whose target
+        is no longer as it says is left out (D-120). A run of its own, which `undo` takes back.
+        Raises as `apply` does.
+        """
+        chosen = {mark_of(action) for action in actions}
+        planned = self._setup(desired, None)
+
+        def build(manifest: Manifest) -> tuple[Step, ...]:
+            steps = [step for step in planned(manifest) if is_chosen(step, chosen)]
+            return (*steps, *upkeep_steps(actions))
+
+        return self._write("doctor --fix", build, progress)
+
     def plan_removal(self, agents: frozenset[str] | None = None) -> Plan:
         """Return what `remove` would do; None = all agents that are recorded."""
         return plan_of(self._removal(agents)(self.manifest()))
@@ -115,7 +134,7 @@ class Engine:
         return tuple(
             _shown(story)
             for story in self._stories()
-            if story.committed and (story.done or story.records)
+            if story.committed and (story.done or story.records or story.modes)
         )
 
     def has_edited_shared_files(self) -> bool:
@@ -285,7 +304,9 @@ def still_staged(
 
 def _shown(story: Story) -> Run:
     targets = tuple(str(intent.target) for intent in story.done)
-    return Run(story.run, story.operation, story.at_ms, story.items, targets)
+    targets += tuple(str(change.target) for change in story.modes)
+    count = story.items + len(story.modes)
+    return Run(story.run, story.operation, story.at_ms, count, targets)
 
 
 def _as_planned(steps: Iterable[Step], *, removing: bool) -> tuple[Outcome, ...]:

@@ -54,8 +54,20 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
+class ModeChange:
+    """Permission bits of a file or directory of ours, changed in place."""
+
+    target: Path
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
-    """A journal as read: `records` changed the manifest alone."""
+    """A journal as read: `records` changed the manifest alone, `modes` permission bits alone.
+
+    A mode is written down before it is changed; whether it was is told by the disk.
+    """
 
     run: str
     operation: str
@@ -63,6 +75,7 @@ class Story:
     intents: tuple[Intent, ...]
     records: tuple[Change, ...]
     committed: bool
+    modes: tuple[ModeChange, ...] = ()
 
     @property
     def done(self) -> tuple[Intent, ...]:
@@ -125,6 +138,15 @@ class Journal:
             },
         )
 
+    def change_mode(self, change: ModeChange) -> None:
+        """Write which permission bits are about to be changed."""
+        content: dict[str, JsonValue] = {
+            "target": str(change.target),
+            "mode_before": change.before,
+            "mode_after": change.after,
+        }
+        self._line("mode", content)
+
     def tear(self, number: int, name: str) -> None:
         """Write that the target is being overwritten in place with the backed-up `name`."""
         self._line("in-place", {"n": number, "after": name})
@@ -174,6 +196,8 @@ class _Line:
     backup: str | None = None
     dirs: tuple[str, ...] = ()
     changes: tuple[dict[str, object], ...] = ()
+    mode_before: int = 0
+    mode_after: int = 0
 
 
 def is_committed(path: Path) -> bool:
@@ -215,19 +239,23 @@ def _unreadable(path: Path, line: int, why: str) -> StateConflict:
 def _continued(story: Story, line: _Line) -> Story:
     match line.op:
         case "begin":
-            return replace(story, operation=line.operation, at_ms=line.at_ms)
+            story = replace(story, operation=line.operation, at_ms=line.at_ms)
         case "intent":
-            return replace(story, intents=(*story.intents, _intent(line)))
+            story = replace(story, intents=(*story.intents, _intent(line)))
         case "in-place":
-            return _updated(story, line.n, torn=str(line.after))
+            story = _updated(story, line.n, torn=str(line.after))
         case "done" | "dropped":
-            return _updated(story, line.n, fate=Fate(line.op))
+            story = _updated(story, line.n, fate=Fate(line.op))
         case "records":
-            return replace(story, records=(*story.records, *_changes(line)))
+            story = replace(story, records=(*story.records, *_changes(line)))
+        case "mode":
+            change = ModeChange(Path(line.target), line.mode_before, line.mode_after)
+            story = replace(story, modes=(*story.modes, change))
         case "commit":
-            return replace(story, committed=True)
+            story = replace(story, committed=True)
         case _:
             raise ValueError(f"unknown word {line.op!r}")
+    return story
 
 
 def _intent(line: _Line) -> Intent:

@@ -107,3 +107,13 @@ def state_of(target: Path) -> State | None:
     except FileNotFoundError:
         return None
     return State(digest(data), mode)
+
+
+def mode_of(path: Path) -> int | None:
+    """Return the permission bits of a file or directory, None for a link or nothing."""
+    try:
+        if stat.S_ISLNK(path.lstat().st_mode):
+            return None
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None

@@ -54,6 +54,16 @@ def load(path: Path) -> Manifest:
         raise _unreadable(path, str(error)) from error
 
 
+def written_by(path: Path) -> str | None:
+    """Return the version of the tfx that wrote the manifest, or None where it does not tell."""
+    try:
+        loose = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    version = loose.get("tfx") if isinstance(loose, dict) else None
+    return version if isinstance(version, str) else None
+
+
 def _unreadable(path: Path, why: str) -> StateConflict:
     return StateConflict(
         f"cannot read the manifest {path}: {why}; without it nothing can be told to be ours",

@@ -54,6 +54,9 @@ _WORDS: Mapping[Reason, str] = {
     Reason.DRIFTED: "is no longer wanted, but you changed it, so it is yours now",
     Reason.LINK: "a symbolic link stands where a folder of ours would be",
     Reason.MOVING: "changed each time it was about to be written",
+    Reason.INTERRUPTED: "the run was interrupted",
+    Reason.LOOSE_MODE: "was open to others",
+    Reason.LEFT_BEHIND: "was left by a process that is gone",
     Reason.AGENT_ABSENT: "its agent is absent or left out",
 }
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfx.plan.actions import (
+    CHANGES,
     Action,
     ActionKind,
     Flags,
@@ -49,6 +50,15 @@ class Staging:
 
 
 @dataclass(frozen=True, slots=True)
+class Chmod:
+    """Permission bits changed in place; the content is not touched."""
+
+    path: Path
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What one target needs. `again` plans the same target anew, after it moved (S-46).
 
@@ -60,6 +70,7 @@ class Step:
     again: Callable[[], Step]
     settled: tuple[Action, ...] = ()
     write: Write | None = None
+    chmod: Chmod | None = None
     changes: tuple[Change, ...] = ()
     notes: tuple[Change, ...] = ()
     base: bytes | None = None
@@ -72,7 +83,8 @@ class Step:
     def idle(self) -> bool:
         """True when carrying it out would write nothing at all."""
         staged = self.staging is None or self.staging.there is not None
-        return self.write is None and not self.changes and not self.notes and staged
+        quiet = self.write is None and self.chmod is None
+        return quiet and not self.changes and not self.notes and staged
 
 
 @dataclass(slots=True)
@@ -188,3 +200,14 @@ def rival_detail(rivals: tuple[Rival, ...], text: str) -> str:
     """Return whose it is when a known program put it there, or an empty string (K-14)."""
     owner = next((rival.owner for rival in rivals if rival.made(text)), None)
     return f"it belongs to {owner}; --take-new backs it up and takes over" if owner else ""
+
+
+def mark_of(action: Action) -> tuple[object, ...]:
+    """Return what tells one action of a plan from another, so that it can be chosen."""
+    return (action.kind, action.target, action.asset, action.disk, action.new)
+
+
+def is_chosen(step: Step, chosen: set[tuple[object, ...]]) -> bool:
+    """Say whether all that a step would change was chosen; conflicts beside it change nothing."""
+    changing = [a for a in step.actions if a.kind in CHANGES or a.kind is ActionKind.RECORD]
+    return bool(changing) and all(mark_of(action) in chosen for action in changing)

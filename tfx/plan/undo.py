@@ -18,7 +18,8 @@ from tfx.plan.journal import Intent, Story
 from tfx.plan.look import Found, Obstacle, look
 from tfx.plan.records import Change, EntryRecord, FileRecord, Manifest, Record, SharedRecord
 from tfx.plan.state import StateDir
-from tfx.plan.steps import Context, Step, refused
+from tfx.plan.steps import Chmod, Context, Step, refused
+from tfx.plan.upkeep import reopening
 
 _HINT = "it changed after that run; what it was before lies in the backup of the run"
 
@@ -44,6 +45,10 @@ class _Undo:
 def make_undo(story: Story, context: Context) -> tuple[Step, ...]:
     """Return the steps that take a run back, in reverse order."""
     steps = [_undo(intent, story.run, context) for intent in reversed(story.done)]
+    steps += [
+        reopening(Chmod(change.target, change.before, change.after))
+        for change in reversed(story.modes)
+    ]
     notes = tuple(
         change.inverse()
         for change in story.records

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx.core.clock import SystemClock, iso
+from tfx.core.identity import ProcessIdentity
 from tfx.core.paths import Paths
-from tfx.core.process import ProcessIdentity
 from tfx.errors import AgentUnavailable, NotFound, TfxError
 from tfx.hub.places import HubFiles
 from tfx.route.excerpt import boundary, first_bytes

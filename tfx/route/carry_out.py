@@ -9,8 +9,8 @@ import contextlib
 from dataclasses import replace
 from pathlib import Path
 
+from tfx.core.identity import identify
 from tfx.core.paths import Paths
-from tfx.core.process import identify
 from tfx.errors import OperationFailed
 from tfx.route import announce, ledger
 from tfx.route.attempt import Ended, Files, Order, attempt

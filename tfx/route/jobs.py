@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tfx.core.files import PRIVATE_DIR, make_private_dir, replace_atomically
+from tfx.core.identity import Liveness, liveness
 from tfx.core.paths import Paths
-from tfx.core.process import Liveness, liveness
 from tfx.errors import NotFound, OperationFailed
 from tfx.route.excerpt import first_bytes, last_lines
 from tfx.route.result import Job, Outcome, RunStatus, job_from
@@ -50,7 +50,7 @@ class Jobs:
         try:
             make_private_dir(self.root)
             while True:
-                name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+                name = _new_id(datetime.now(UTC))
                 with contextlib.suppress(FileExistsError):
                     (self.root / name).mkdir(PRIVATE_DIR)
                     return name
@@ -157,6 +157,11 @@ def _as_it_stands(job: Job) -> Job:
     else:
         is_lost = time.time() * 1000 - job.started_at_ms > _STARTING_S * 1000
     return replace(job, status=RunStatus.LOST) if is_lost else job
+
+
+def _new_id(now: datetime) -> str:
+    """Return an id that sorts by time: the second, then the millisecond and three random digits."""
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03x}{secrets.randbelow(4096):03x}"
 
 
 def _started_s(name: str) -> float:

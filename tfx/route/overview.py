@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.identity import Liveness, liveness
 from tfx.core.paths import Paths
-from tfx.core.process import Liveness, liveness, signal_exactly
+from tfx.core.process import signal_exactly
 from tfx.errors import InvalidRequest, JsonValue, Kind, OperationFailed, StateConflict
 from tfx.result import Problem, Result, Status
 from tfx.route import ledger
@@ -190,7 +191,7 @@ def log_file(paths: Paths, job: str, *, errors: bool) -> Path:
 
 
 def stream(
-    paths: Paths, job: str, write: Callable[[str], None], *, errors: bool, follow: bool
+    paths: Paths, job: str, write: Callable[[bytes], None], *, errors: bool, follow: bool
 ) -> None:
     """Write the output of a run piece by piece; with `follow` until the run is over."""
     jobs = Jobs(paths)
@@ -200,7 +201,7 @@ def stream(
     while True:
         for piece in _pieces(file, None, offset):
             offset += len(piece)
-            write(piece.decode("utf-8", "surrogateescape"))
+            write(piece)
         if is_over:
             return
         is_over = jobs.load(job).is_over  # what came until then is written once more

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tfx.core.clock import iso
-from tfx.core.process import ProcessIdentity
+from tfx.core.identity import ProcessIdentity
 from tfx.errors import Kind
 from tfx.result import Problem, Result, Status
 

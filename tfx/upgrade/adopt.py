@@ -75,7 +75,7 @@ def judge_source(source: Path) -> inspect.Seen:
 
     Raises StateConflict `not-triflux` with what differs for anything but version 1.
     """
-    connection = database.open_reading(source, immutable=_lies_alone(source))
+    connection, _ = inspect.open_quietly(source)
     with database.closing(connection):
         seen = inspect.look(connection)
     if seen.judgement.verdict is Verdict.OLDER and seen.judgement.version == 1:
@@ -88,14 +88,6 @@ def judge_source(source: Path) -> inspect.Seen:
         hint="tfx upgrade --db PATH upgrades a database of tfx",
         details={"path": str(source), "differences": list(seen.judgement.differences[:50])},
     )
-
-
-def _lies_alone(source: Path) -> bool:
-    wal = source.with_name(f"{source.name}-wal")
-    try:
-        return wal.stat().st_size == 0
-    except FileNotFoundError:
-        return True
 
 
 def _copy(source: Path, partial: Path, tools: Tools) -> str:
@@ -112,20 +104,43 @@ def _copy(source: Path, partial: Path, tools: Tools) -> str:
     report.enter(Phase.COPY)
     with os_errors(partial):
         files.write_new(partial, b"", files.PRIVATE_FILE)
-    with database.errors_typed(str(source)):
-        connection = database.open_reading(source, immutable=_lies_alone(source))
-        with database.closing(connection):
-            page = int(str(connection.pragma("page_size")))
-            copies.copy_into(
-                connection,
-                partial,
-                lambda done, total: report.bytes(done * page, total * page),
-                tools.vfs,
-            )
+    copy_quietly(source, partial, tools)
     copied = inspect.glance(partial)
     if copied is None or copied.identity.schema_hash != seen.identity.schema_hash:
         raise StateConflict(f"{source} changed while it was copied", code="changed")
     return check.sha256_of(partial, report.bytes)[0]
+
+
+def copy_quietly(source: Path, target: Path, tools: Tools) -> None:
+    """Copy one state of a database into an empty file; the source stays as it is (U-84).
+
+    Raises StateConflict `changed` when somebody began to write it meanwhile.
+    """
+    report = tools.report
+    before = _mark(source)
+    with database.errors_typed(str(source)):
+        connection, immutable = inspect.open_quietly(source)
+        with database.closing(connection):
+            page = int(str(connection.pragma("page_size")))
+            copies.copy_into(
+                connection,
+                target,
+                lambda done, total: report.bytes(done * page, total * page),
+                tools.vfs,
+            )
+    if immutable and _mark(source) != before:
+        raise StateConflict(
+            f"{source} was opened by somebody while it was copied",
+            code="changed",
+            hint="run the command again",
+        )
+
+
+def _mark(source: Path) -> tuple[int, int, int, bool]:
+    with os_errors(source):
+        found = source.stat()
+    beside = any(source.with_name(source.name + end).exists() for end in ground.COMPANIONS)
+    return found.st_ino, found.st_size, found.st_mtime_ns, beside
 
 
 def _publish(partial: Path, path: Path, tools: Tools) -> str | None:
@@ -224,8 +239,8 @@ def _refuse_hot_journal(source: Path) -> None:
         hot = journal.exists() and journal.stat().st_size > 0
     if hot:
         raise StateConflict(
-            f"a writer of {source} died in the middle: {journal.name} must be rolled back first,"
-            " which would change the original",
+            f"a writer of {source} is in the middle of a change, or died there: {journal.name}"
+            " must be finished or rolled back first, which changes the original",
             code="hot-journal",
             hint="start triflux once, or adopt a copy of the database together with its journal"
             " after opening it with sqlite3",

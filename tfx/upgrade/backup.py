@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tfx import __version__
-from tfx.core import copies, database, files, process
+from tfx.core import copies, database, files
+from tfx.core.identity import identify
 from tfx.errors import OperationFailed
 from tfx.upgrade import check, inspect, manifest
 from tfx.upgrade.ground import os_errors
@@ -291,7 +292,7 @@ def new_directory(store: Path, name: str, schema_hash: str, now_ms: int) -> Path
 
 def _pending(live: Connection, wanted: Wanted, name: str) -> Manifest:
     identity = wanted.seen.identity
-    me = process.identify()
+    me = identify()
     with database.errors_typed():
         rows = inspect.count_rows(live)
         page_size, pages = live.pragma("page_size"), live.pragma("page_count")

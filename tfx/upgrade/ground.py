@@ -22,12 +22,8 @@ from tfx.errors import (
     StateConflict,
     TfxError,
 )
-from tfx.hub.daemon.ground import file_system
+from tfx.hub.daemon.ground import file_system, is_network
 
-NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs", "9p"}
-    | {"lustre", "gfs", "gfs2", "ocfs2", "beegfs", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"}
-)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP})
 _OTHERS_MAY_WRITE = 0o022
@@ -84,7 +80,7 @@ def check_directory(path: Path) -> None:
     if status.st_mode & _OTHERS_MAY_WRITE and not sticky:
         raise _denied(path, "can be written by others", "writable-by-others")
     kind = file_system(path)
-    if kind in NETWORK:
+    if is_network(kind):
         raise InvalidRequest(
             f"{path} lies on a network file system ({kind}), where SQLite's locks do not hold",
             code="network-file-system",

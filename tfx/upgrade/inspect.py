@@ -15,11 +15,14 @@ from tfx.errors import OperationFailed, StateConflict
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import Identity, identify
 from tfx.hub.schema.registry import Judgement, Verdict
-from tfx.upgrade.ground import COMPANIONS
+from tfx.upgrade.ground import COMPANIONS, os_errors
 
 if TYPE_CHECKING:
     from tfx.core.database import Connection
 
+_MODE_AT: Final = 18
+_WAL_MODE: Final = b"\x02"
+"""The header's read version: 2 stands for WAL."""
 WORKABLE: Final = frozenset({Verdict.CURRENT, Verdict.OLDER, Verdict.OTHER_FOLD})
 CACHE_KIB: Final = 48 * 1024
 VACUUM_CACHE_KIB: Final = 8 * 1024
@@ -47,6 +50,23 @@ def glance(path: Path) -> Seen | None:
         connection = database.open_reading(path, immutable=True)
         with database.closing(connection):
             return look(connection)
+
+
+def open_quietly(path: Path) -> tuple[Connection, bool]:
+    """Open a database so that neither it nor its neighbours change (U-84).
+
+    A database in WAL mode without `-wal` and `-shm` is open nowhere: it is read as immutable,
+    for SQLite would make both. Any other is read under SQLite's own locks. Returns whether it is
+    immutable: then the caller must see that the file stayed the same.
+    """
+    alone = not any(path.with_name(path.name + end).exists() for end in COMPANIONS)
+    immutable = alone and _is_wal(path)
+    return database.open_reading(path, immutable=immutable), immutable
+
+
+def _is_wal(path: Path) -> bool:
+    with os_errors(path), path.open("rb") as file:
+        return file.read(_MODE_AT + 1)[_MODE_AT:] == _WAL_MODE
 
 
 def look(connection: Connection) -> Seen:

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from tfx.core import files, process
+from tfx.core import files
+from tfx.core.identity import boot_id, start_token
 
 NAME: Final = "manifest.json"
 FORMAT: Final = 1
@@ -71,9 +72,9 @@ class Manifest:
     @property
     def maker_lives(self) -> bool:
         """True while the process that made it still runs."""
-        if self.boot_id != process.boot_id():
+        if self.boot_id != boot_id():
             return False
-        return process.start_token(self.pid) == self.start_token
+        return start_token(self.pid) == self.start_token
 
 
 def read(directory: Path) -> Manifest | None:

@@ -179,8 +179,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the worker's output: exactly one of the three."""
+    """One line of the worker's output: progress, or at the end a receipt or a failure.
+
+    `backup_directory` is that of a verified backup, so that the parent can name it (U-3).
+    """
 
     progress: Progress | None = None
     receipt: Receipt | None = None
     failure: Failure | None = None
+    backup_directory: str | None = None

@@ -19,7 +19,7 @@ import msgspec
 
 from tfx.upgrade.model import Line, Phase, PhaseTime, Progress
 
-BEAT_S = 0.4
+BEAT_S = 0.25
 _KIB = 1024
 
 
@@ -61,7 +61,7 @@ class Reporter:
         self._close_phase()
         self.phase = phase
         self._progress = Progress(phase)
-        self.send(Line(progress=self._progress))
+        self._say()
         if self.on_phase is not None:
             self.on_phase(phase)
 
@@ -104,7 +104,10 @@ class Reporter:
 
     def _beating(self) -> None:
         while not self._stop.wait(BEAT_S):
-            self.send(Line(progress=self._progress))
+            self._say()
+
+    def _say(self) -> None:
+        self.send(Line(progress=self._progress, backup_directory=self.backup_directory))
 
 
 def peak_bytes() -> int:

@@ -120,6 +120,7 @@ class _Seen:
 
     def __init__(self, told: Told) -> None:
         self.phase = Phase.UNKNOWN
+        self.backup_directory: str | None = None
         self.receipt: Receipt | None = None
         self.failure: Failure | None = None
         self.garbage = False
@@ -133,6 +134,7 @@ class _Seen:
             return
         if line.progress is not None:
             self.phase = line.progress.phase
+            self.backup_directory = line.backup_directory
             self._told(line.progress)
         self.receipt = line.receipt or self.receipt
         self.failure = line.failure or self.failure
@@ -148,9 +150,15 @@ def _lost(seen: _Seen, ended: streaming.Streamed) -> OperationFailed:
         code, what = "worker-died", f"was ended by signal {-ended.code}"
     else:
         code, what = "worker-died", f"ended with status {ended.code} and no answer"
+    last = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return OperationFailed(
         f"the worker {what} in phase {seen.phase}; the database is whole, as it was or upgraded",
         code=code,
         hint="run the command again: it finds out by itself",
-        details={"phase": seen.phase.value, "backup_directory": None},
+        details={
+            "phase": seen.phase.value,
+            "backup_directory": seen.backup_directory,
+            # the type of an exception alone: its text may quote a value (U-5)
+            "exception": last.partition(":")[0][:100] if ":" in last else None,
+        },
     )

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tfx import __version__
-from tfx.core import clock, database, files, process
+from tfx.core import clock, database, files
+from tfx.core.identity import identify
 from tfx.hub.client import HubClient
 from tfx.hub.daemon import probe
 from tfx.hub.daemon.probe import State as HubState
@@ -100,7 +101,7 @@ def _filled(
 
 
 def _pending(source: Path, name: str, schema: str, now_ms: int) -> Manifest:
-    me = process.identify()
+    me = identify()
     return Manifest(
         stage=Stage.PENDING,
         reason=Reason.MANUAL,

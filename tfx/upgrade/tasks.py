@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tfx.core import clock, copies, database, files
+from tfx.core import clock, database, files
 from tfx.errors import InvalidRequest, NotFound
 from tfx.hub.schema import registry
 from tfx.hub.schema.registry import Verdict
@@ -44,7 +44,7 @@ def run(
         return _verify(request, report)
     ground.check_store(store)
     ground.check_apart(store, root, home)
-    if request.task is not Task.ADOPT and request.task is not Task.RESTORE:
+    if request.file is None:
         ground.check_database(path)
     _make_parent(path, request.task)
     ground.check_directory(path.parent)
@@ -127,7 +127,7 @@ def _rehearse(path: Path, request: Request, tools: Tools) -> Receipt:
         with os_errors(copy):
             files.write_new(copy, b"", files.PRIVATE_FILE)
         tools.report.enter(Phase.COPY)
-        _copy_read_only(source, copy, tools)
+        adopt.copy_quietly(source, copy, replace(tools, vfs=None))
         own = inner / "backups"
         receipt = protocol.upgrade(copy, replace(tools, store=own))
     state = State.REHEARSED if receipt.state is State.UPGRADED else receipt.state
@@ -149,7 +149,7 @@ def _check(path: Path, tools: Tools) -> Receipt:
     """Say what an upgrade would meet: identity, rows, space; writes nothing (U-18)."""
     report = tools.report
     report.enter(Phase.INSPECT)
-    connection = database.open_reading(path, immutable=_lies_alone(path))
+    connection, _ = inspect.open_quietly(path)
     with database.closing(connection):
         report.enter(Phase.IDENTITY)
         seen = inspect.look(connection)
@@ -198,22 +198,6 @@ def _verify(request: Request, report: Reporter) -> Receipt:
         bytes_before=checked.size,
         phases=report.finished(),
     )
-
-
-def _copy_read_only(source: Path, copy: Path, tools: Tools) -> None:
-    with database.errors_typed(str(source)):
-        connection = database.open_reading(source, immutable=_lies_alone(source))
-        with database.closing(connection):
-            page = int(str(connection.pragma("page_size")))
-            copies.copy_into(
-                connection,
-                copy,
-                lambda done, total: tools.report.bytes(done * page, total * page),
-            )
-
-
-def _lies_alone(path: Path) -> bool:
-    return not any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal"))
 
 
 def _space(source: Path, path: Path, tools: Tools) -> tuple[Space, ...]:

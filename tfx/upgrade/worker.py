@@ -33,15 +33,17 @@ def main() -> int:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, _interrupt)
     with Reporter(to_stdout) as report:
-        try:
-            with ground.os_errors(Path("/")):
-                receipt = _work(report)
-        except TfxError as error:
-            failure = failure_of(error, report)
-            report.send(Line(failure=failure))
-            return failure.exit
-        report.send(Line(receipt=receipt))
-    return 0
+        line = _line(report)
+    report.send(line)  # the last line: the beat has stopped
+    return 0 if line.failure is None else line.failure.exit
+
+
+def _line(report: Reporter) -> Line:
+    try:
+        with ground.os_errors(Path("/")):
+            return Line(receipt=_work(report))
+    except TfxError as error:
+        return Line(failure=failure_of(error, report))
 
 
 def failure_of(error: TfxError, report: Reporter) -> Failure:

@@ -46,14 +46,17 @@ def duration(ms: int) -> str:
 
 def show_status(screen: Screen, data: HubData) -> None:
     """Draw the state of the hub."""
-    if data.url is None or data.uptime_ms is None:
+    if data.state.value != "running" or data.uptime_ms is None:
         reason = f": {data.reason}" if data.reason else ""
         screen.line(f"{data.state.value}{reason}", sign="bad" if data.reason else "info")
         if data.stranger:
             screen.line(
                 f"  the port is held by {data.stranger['name']} (pid {data.stranger['pid']})"
             )
+        if data.pid is not None:
+            screen.line(f"  held by   pid {data.pid}")
         screen.line(f"  database  {data.database}")
+        screen.line(f"  log       {data.log}")
         return
     up = duration(data.uptime_ms)
     screen.line(f"running at {data.url} for {up} (pid {data.pid}, tfx {data.version})", sign="ok")

@@ -29,7 +29,7 @@ from tfx.config.jsonc.layout import locate
 from tfx.config.jsonc.proof import prove_repeat, prove_splices, prove_value
 from tfx.config.jsonc.reader import Document, read
 from tfx.config.jsonc.splices import apply
-from tfx.config.jsonc.text import Dialect
+from tfx.config.jsonc.text import Dialect, position
 from tfx.config.jsonc.values import check_path, check_value, value_at
 from tfx.config.keypath import MISSING, KeyPath, Missing
 from tfx.errors import InvalidRequest, JsonValue, OperationFailed, UnparsableFile
@@ -40,6 +40,7 @@ __all__ = [
     "Dialect",
     "append",
     "delete_key",
+    "doubled",
     "get",
     "merge_key",
     "parse",
@@ -51,6 +52,12 @@ __all__ = [
 def parse(data: bytes, *, dialect: Dialect = Dialect.JSONC) -> JsonValue:
     """Return the value of a document; of a key that stands twice the last one counts."""
     return read(data, dialect).value
+
+
+def doubled(data: bytes, *, dialect: Dialect = Dialect.JSONC) -> tuple[tuple[int, int], ...]:
+    """Return line and column of each object that holds a key twice; the last one counts."""
+    document = read(data, dialect)
+    return tuple(position(document.text, at) for at in sorted(document.doubled))
 
 
 def get(data: bytes, path: KeyPath, *, dialect: Dialect = Dialect.JSONC) -> JsonValue | Missing:

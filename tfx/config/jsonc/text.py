@@ -129,13 +129,17 @@ def decode(data: bytes) -> tuple[bytes, str]:
     return bom, text
 
 
+def position(text: str, at: int) -> tuple[int, int]:
+    """Return the 1-based line and column (in characters) of an index."""
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
 def refuse(text: str, at: int, what: str, flaw: Flaw) -> NoReturn:
     """Raise UnparsableFile with the 1-based line and column (in characters) of an index.
 
     `what` never quotes the document: it may hold secrets.
     """
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
+    line, column = position(text, at)
     raise UnparsableFile(
         f"line {line}, column {column}: {what}",
         details={"line": line, "column": column, "reason": flaw.value},

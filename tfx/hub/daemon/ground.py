@@ -34,8 +34,12 @@ def prepare(hub: HubFiles, mounts: Path = _MOUNTS) -> None:
     network file system (`network-file-system`) and where the directory cannot be made or written;
     what is refused is as it was.
     """
-    for path in (hub.directory, hub.database.parent, hub.database):
-        _check_owner(path)
+    try:
+        for path in (hub.directory, hub.database.parent, hub.database):
+            _check_owner(path)
+        _refuse_strange(hub)
+    except OSError as error:
+        raise unusable(hub.directory, error) from error
     _refuse_network(hub, mounts)
     try:
         files.make_private_dir(hub.directory)
@@ -44,9 +48,30 @@ def prepare(hub: HubFiles, mounts: Path = _MOUNTS) -> None:
         raise unusable(hub.directory, error) from error
 
 
+def narrow(hub: HubFiles) -> None:
+    """Take from others what they may do with the hub's files, however those came there (H-45)."""
+    database = hub.database
+    family = (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm")))
+    for path in (*family, hub.lock, hub.state, hub.log, hub.token, hub.operator):
+        if path.is_file() and not path.is_symlink() and files.permissions(path) & 0o077:
+            path.chmod(files.PRIVATE_FILE)
+
+
+def _refuse_strange(hub: HubFiles) -> None:
+    """Refuse directories, pipes and the like where a file of ours has its place."""
+    for path in (hub.database, hub.state, hub.log, hub.token, hub.operator):
+        if path.exists() and not path.is_file():
+            raise OperationFailed(
+                f"{path} is in the way: it is not a file",
+                code="not-a-file",
+                hint=f"ls -ld {path}",
+                details={"path": str(path)},
+            )
+
+
 def _refuse_network(hub: HubFiles, mounts: Path) -> None:
     kind = file_system(hub.database.parent, mounts)
-    if kind in _NETWORK:
+    if is_network(kind):
         raise OperationFailed(
             f"{hub.database} lies on a network file system ({kind}), where SQLite's locks do not"
             " hold",
@@ -84,6 +109,11 @@ def blamed(error: OperationFailed, directory: Path) -> OperationFailed:
         hint=f"df -h {directory}",
         details=error.details,
     )
+
+
+def is_network(kind: str) -> bool:
+    """Say whether SQLite's locks do not hold on a file system of this type (H-22)."""
+    return kind in _NETWORK
 
 
 def file_system(path: Path, mounts: Path = _MOUNTS) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tfx
-from tfx.core import process
+from tfx.core import locks, process
 from tfx.core.paths import Paths
 from tfx.errors import LockHeld, OperationFailed, StateConflict
 from tfx.hub import settings as hub_settings
@@ -27,6 +27,8 @@ from tfx.hub.state import RunWishes
 
 _PASSED = frozenset({"HOME", "PATH", "LANG", "TMPDIR"})
 _PASSED_PREFIXES = ("XDG_", "TFX_")
+_ENDING_S = 7.0
+"""A hub that drains answers its calls for 5 s at most."""
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.2
 
@@ -55,6 +57,9 @@ def start(paths: Paths, wishes: RunWishes, *, limit_s: float = LIMIT_S) -> Start
         if seen.state is State.RUNNING:
             return Started(_on_wished_port(seen, settings), by_us=False)
         if seen.state is State.UNRESPONSIVE:
+            # whoever holds the lock but accepts nobody any more is most likely about to end
+            if seen.reason is Reason.REFUSED and locks.wait_until_free(seen.files.lock, _ENDING_S):
+                continue
             raise unresponsive(seen)
         if seen.state is not State.STARTING:
             if seen.state is State.FOREIGN and settings.port_asked:

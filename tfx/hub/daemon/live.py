@@ -18,13 +18,13 @@ from enum import StrEnum
 import uvloop
 
 from tfx import __version__
-from tfx.core import process
 from tfx.core.clock import SystemClock
+from tfx.core.identity import boot_id, start_token
 from tfx.errors import OperationFailed
 from tfx.hub import server, tokens
 from tfx.hub import state as state_file
 from tfx.hub.announce import Announcer
-from tfx.hub.daemon import limits, notify, ports
+from tfx.hub.daemon import ground, limits, notify, ports
 from tfx.hub.daemon.readiness import Ready
 from tfx.hub.daemon.run import Run, Undo
 from tfx.hub.models import RunFacts
@@ -70,6 +70,7 @@ async def _live(of: Run, undo: Undo, ready: Callable[[Ready], None]) -> End:
     try:
         credentials, made = tokens.ensure(of.paths, of.files)
         undo.note(made)
+        ground.narrow(of.files)  # not before the database has proved to be ours
         hub = server.Hub(
             core,
             credentials,
@@ -162,8 +163,8 @@ def _state_of(of: Run) -> HubState:
     return HubState(
         instance=of.instance,
         pid=os.getpid(),
-        start_token=process.start_token(os.getpid()) or "",
-        boot_id=process.boot_id(),
+        start_token=start_token(os.getpid()) or "",
+        boot_id=boot_id(),
         host=socket.gethostname(),
         url=f"http://{ports.HOST}:{port}",
         port=port,

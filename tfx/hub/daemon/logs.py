@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from tfx.errors import OperationFailed
+
 MAX_BYTES = 5 * 1024 * 1024
 KEPT = 4  # with the current one: five files
 _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
@@ -56,12 +58,13 @@ def _install(handler: logging.Handler) -> None:
 def last_lines(path: Path, count: int, *, end: int | None = None) -> list[str]:
     """Return the last lines of the log, reaching into the rotated one when it was just begun.
 
-    `end`: the byte offset in the newest file behind which nothing is read.
+    `end`: the byte offset in the newest file behind which nothing is read. Raises OperationFailed
+    `log-unreadable`.
     """
     lines: list[str] = []
     for each, limit in ((path, end), (path.with_name(f"{path.name}.1"), None)):
-        with contextlib.suppress(FileNotFoundError):
-            lines = _tail(each, count - len(lines), limit) + lines
+        with contextlib.suppress(FileNotFoundError), _opened(each) as file:
+            lines = _tail(file, count - len(lines), limit) + lines
         if len(lines) >= count:
             break
     return lines
@@ -76,7 +79,7 @@ def follow(path: Path, count: int = 0, *, pause_s: float = 0.25) -> Iterator[str
     file: io.BufferedReader | None = None
     try:
         if path.exists():
-            file = path.open("rb")
+            file = _opened(path)
             yield from last_lines(path, count, end=file.seek(0, os.SEEK_END))
         kept = b""
         while True:
@@ -86,7 +89,7 @@ def follow(path: Path, count: int = 0, *, pause_s: float = 0.25) -> Iterator[str
             if _is_another(path, file):
                 if file is not None:
                     file.close()
-                file = path.open("rb")
+                file = _opened(path)
                 continue
             time.sleep(pause_s)
     finally:
@@ -102,15 +105,27 @@ def _is_another(path: Path, file: io.BufferedReader | None) -> bool:
     return file is None or now.st_ino != os.fstat(file.fileno()).st_ino
 
 
-def _tail(path: Path, count: int, end: int | None) -> list[str]:
+def _opened(path: Path) -> io.BufferedReader:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise OperationFailed(
+            f"{path} cannot be read: {error.strerror}",
+            code="log-unreadable",
+            hint=f"ls -ld {path}",
+        ) from error
+
+
+def _tail(file: io.BufferedReader, count: int, end: int | None) -> list[str]:
     if count <= 0:
         return []
-    with path.open("rb") as file:
-        position = file.seek(0, os.SEEK_END) if end is None else end
-        data = b""
-        while position > 0 and data.count(b"\n") <= count:
-            step = min(_BLOCK, position)
-            position -= step
-            file.seek(position)
-            data = file.read(step) + data
+    position = file.seek(0, os.SEEK_END) if end is None else end
+    data = b""
+    while position > 0 and data.count(b"\n") <= count:
+        step = min(_BLOCK, position)
+        position -= step
+        file.seek(position)
+        data = file.read(step) + data
     return data.decode("utf-8", "replace").splitlines()[-count:]

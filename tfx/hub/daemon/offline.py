@@ -12,9 +12,10 @@ from typing import cast
 import msgspec
 
 from tfx import __version__
-from tfx.core import locks, process
+from tfx.core import locks
 from tfx.core.clock import SystemClock
 from tfx.core.files import is_file
+from tfx.core.identity import identify
 from tfx.core.paths import Paths
 from tfx.errors import NotFound
 from tfx.hub import server
@@ -82,7 +83,7 @@ async def _operate(
 
 def _facts(files: HubFiles) -> RunFacts:
     """Return the facts of a worker: it is nowhere to be reached."""
-    identity = process.identify()
+    identity = identify()
     return RunFacts(
         instance="",
         version=__version__,

@@ -11,7 +11,7 @@ import unicodedata
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from tfx.core.process import Liveness, ProcessIdentity
+from tfx.core.identity import Liveness, ProcessIdentity
 from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import AgentId, AgentState, LeaseId, topic_name
 from tfx.hub.services.life import identity_of, open_session, own_name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tfx.core.process import Liveness, ProcessIdentity
+from tfx.core.identity import Liveness, ProcessIdentity
 from tfx.errors import InvalidRequest, NotFound
 from tfx.hub.models import AgentId, AgentState, Topic, agent_id, is_reserved
 from tfx.hub.store import agents, messages, views

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tfx.core.process import ProcessIdentity
+from tfx.core.identity import ProcessIdentity
 from tfx.hub.models import AgentId, LeaseId, StreamNo
 from tfx.hub.store.events import AgentRetired, Kind, Session, SessionEnded
 

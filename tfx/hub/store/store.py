@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tfx.core import copies, database, files
-from tfx.errors import InvalidRequest, NotFound, OperationFailed
+from tfx.errors import InvalidRequest, NotFound, OperationFailed, TfxError
 from tfx.hub.models import Durability
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import identify
@@ -68,6 +68,7 @@ class Store:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="hub-reader")
         self._closed = False
+        self._inode = 0
         self._writer: Writer | None = None
 
     @classmethod
@@ -121,6 +122,7 @@ class Store:
             with database.errors_typed(str(self.path)):
                 if create:
                     registry.create(connection)
+                self._inode = self.path.stat().st_ino
                 self.counters.load(connection)
                 self.beats.load(connection)
                 self.tally = Tally.load(connection)
@@ -132,6 +134,7 @@ class Store:
                     died=self._died,
                     flush=self._flush,
                     on_tick=self._cut_old_reads,
+                    before_commit=self._refuse_lost_file,
                 )
                 writer.start()
         except BaseException:
@@ -256,6 +259,17 @@ class Store:
             if began < too_old:
                 connection.interrupt()
 
+    def _refuse_lost_file(self) -> None:
+        """Raise OperationFailed `database-gone`: what is written to a removed file is lost."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.path.stat().st_ino == self._inode:
+                return
+        raise OperationFailed(
+            f"{self.path} was removed or replaced under the running hub",
+            code="database-gone",
+            hint="tfx hub start",
+        )
+
     def _flush(self, connection: database.Connection) -> None:
         self.counters.save(connection)
         self.beats.save(connection)
@@ -290,7 +304,8 @@ class Store:
         self.death = error
         place = traceback.extract_tb(error.__traceback__)[-1:]
         where = f"{place[0].name}:{place[0].lineno}" if place else "?"
-        _logger.critical("the writer ended: %s at %s", type(error).__name__, where)
+        known = f" ({error.reason})" if isinstance(error, TfxError) else ""
+        _logger.critical("the writer ended: %s%s at %s", type(error).__name__, known, where)
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self.died.set)

@@ -81,6 +81,7 @@ class Writer:
         died: Callable[[BaseException], None],
         flush: Callable[[database.Connection], None],
         on_tick: Callable[[], None],
+        before_commit: Callable[[], None],
     ) -> None:
         self._connection = connection
         self._clock = clock
@@ -89,6 +90,7 @@ class Writer:
         self._died = died
         self._flush = flush
         self._on_tick = on_tick
+        self._before_commit = before_commit
         self._queue: queue.SimpleQueue[Job[object] | None] = queue.SimpleQueue()
         self._next_seq = 1
         self._wal_pages = 0
@@ -171,10 +173,12 @@ class Writer:
 
     def _commit_or_tell(self, jobs: list[Job[object]]) -> None:
         try:
+            self._before_commit()
             self._commit(jobs)
-        except BaseException:
+        except BaseException as reason:
             said = "the hub's writer ended; whether this was stored is not known"
-            error = OperationFailed(said, code="writer-dead")
+            unknown = OperationFailed(said, code="writer-dead")
+            error = reason if isinstance(reason, TfxError) else unknown
             self._deliver(Committed(refusals=[(job.future, error) for job in jobs]))
             raise
 

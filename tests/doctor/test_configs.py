@@ -1,0 +1,339 @@
+"""`settings.json`, `mcp.registration`, `skills`: the agents' own files, only looked at."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doctor.world import Clinic, commands, texts
+from tests.hub.running import free_port, start
+from tfx.doctor.model import Status
+
+SETTINGS = ".claude/settings.json"
+STATE = ".claude.json"
+
+
+def hooks(*elements: object, event: str = "PreToolUse") -> str:
+    return json.dumps({"hooks": {event: list(elements)}})
+
+
+def hook(command: str, *args: str) -> dict[str, Any]:
+    inner: dict[str, Any] = {"type": "command", "command": command}
+    if args:
+        inner["args"] = list(args)
+    return {"matcher": "*", "hooks": [inner]}
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Clinic:
+    return Clinic(tmp_path, "claude").everywhere()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [('{\n  "a": 1,\n}', ":3:1"), ('{"a": 1', ":1:"), ('{\n "a" 1}', ":2:6")],
+)
+def test_d104_d124_d165_a_broken_file_fails_with_line_and_column(
+    claude: Clinic, text: str, place: str
+) -> None:
+    claude.write(SETTINGS, text)
+    found = claude.rows("settings.json")[f"~/{SETTINGS}"]
+    assert found.status is Status.FAIL
+    assert f"{SETTINGS}{place}" in texts(found)
+    assert "ignores the whole file" in texts(found)
+    assert isinstance(found.details["line"], int)
+    assert (claude.home / SETTINGS).read_text() == text
+
+
+def test_d104_each_agents_file_is_read_in_its_own_dialect(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path, "codex", "gemini").everywhere()
+    clinic.write(".codex/config.toml", "model = 'x'\nbroken\n")
+    clinic.write(".gemini/settings.json", '{ // note\n "a": 1, }')
+    rows = clinic.rows("settings.json")
+    assert rows["~/.codex/config.toml"].status is Status.FAIL
+    assert rows["~/.codex/config.toml"].details["line"] == 2
+    assert rows["~/.gemini/settings.json"].status is Status.OK
+
+
+def test_d104_a_duplicate_key_is_told(claude: Clinic) -> None:
+    claude.write(SETTINGS, '{\n "x": {"model": "a", "model": "b"}}')
+    found = claude.rows("settings.json")[f"~/{SETTINGS}:2:7"]
+    assert found.status is Status.WARN
+    assert "twice" in found.summary
+
+
+def test_d104_a_bom_is_mentioned(claude: Clinic) -> None:
+    claude.write(SETTINGS, b"\xef\xbb\xbf{}")
+    assert "byte order mark" in claude.rows("settings.json")[f"~/{SETTINGS}"].summary
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        hook("/no/such/script.sh"),
+        hook("python3 /no/such/script.py"),
+        hook("/usr/bin/python3", "-I", "/no/such/script.py"),
+        hook("~/gone.sh --x"),
+        hook("no-such-program --x"),
+    ],
+)
+def test_d104_d164_d180_a_hook_to_a_missing_file_fails(claude: Clinic, element: object) -> None:
+    claude.write(SETTINGS, hooks(element))
+    rows = claude.rows("settings.json")
+    found = rows[f"~/{SETTINGS}:hooks.PreToolUse[0].hooks[0]"]
+    assert found.status is Status.FAIL
+    assert "block every tool call" in texts(found)
+
+
+def test_d164_a_hook_without_its_exec_bit_or_interpreter_fails(claude: Clinic) -> None:
+    claude.write("plain.sh", "#!/bin/sh\n", 0o644)
+    claude.write("lost.sh", "#!/no/such/sh\n", 0o755)
+    claude.write(SETTINGS, hooks(hook("~/plain.sh"), hook("~/lost.sh")))
+    rows = claude.rows("settings.json")
+    told = [texts(row) for row in rows.values() if row.status is Status.FAIL]
+    assert any("cannot be run" in text for text in told)
+    assert any("without its interpreter" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        hook("/bin/echo hi"),
+        hook("test -f /no/such || echo fine"),
+        hook("jq -r .x | sh"),
+        {"matcher": "*", "hooks": [{"type": "prompt", "prompt": "x"}]},
+        "not an object",
+    ],
+)
+def test_d164_a_hook_that_works_or_that_only_a_shell_can_judge_is_fine(
+    claude: Clinic, element: object
+) -> None:
+    claude.write(SETTINGS, hooks(element))
+    assert claude.rows("settings.json")[f"~/{SETTINGS}"].status is Status.OK
+
+
+def test_d104_the_same_hook_twice_is_a_warning(claude: Clinic) -> None:
+    claude.write(SETTINGS, hooks(hook("/bin/true"), hook("/bin/true")))
+    found = claude.rows("settings.json")[f"~/{SETTINGS}:hooks.PreToolUse[1]"]
+    assert found.status is Status.WARN
+    assert "twice" in found.summary
+    assert found.fix == {"class": "M"}
+
+
+def test_d104_a_status_line_that_leads_nowhere_fails(claude: Clinic) -> None:
+    claude.write(SETTINGS, json.dumps({"statusLine": {"type": "command", "command": "/no/x"}}))
+    rows = claude.rows("settings.json")
+    assert rows[f"~/{SETTINGS}:statusLine"].status is Status.FAIL
+
+
+def test_d104_an_unknown_event_is_information(claude: Clinic) -> None:
+    claude.write(SETTINGS, hooks(hook("/bin/true"), event="NoSuchEvent"))
+    assert claude.rows("settings.json")[f"~/{SETTINGS}:hooks.NoSuchEvent"].status is Status.INFO
+
+
+def test_d174_the_live_directory_is_resolved_by_the_hosts_own_rules(claude: Clinic) -> None:
+    claude.write(SETTINGS, "{broken")
+    other = claude.write("elsewhere/settings.json", "{}").parent
+    claude.env["CLAUDE_CONFIG_DIR"] = str(other)
+    assert set(claude.rows("settings.json")) == {"~/elsewhere/settings.json"}
+
+
+# the entry --------------------------------------------------------------------------------
+
+
+def entry(clinic: Clinic, agent: str = "claude") -> Any:  # noqa: ANN401
+    return clinic.rows("mcp.registration")[agent]
+
+
+def test_d105_k20_without_an_entry_setup_is_named(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path, "claude", "gemini").everywhere()
+    assert entry(clinic).status is Status.SKIP
+    clinic.setup("--agent", "claude")
+    assert entry(clinic).status is Status.OK
+    found = entry(clinic, "gemini")
+    assert (found.status, commands(found)) == (Status.INFO, ["tfx setup"])
+
+
+def test_d105_a_stdio_entry_whose_command_runs_is_ok(claude: Clinic) -> None:
+    claude.setup("--mcp-transport", "stdio")
+    found = entry(claude)
+    assert found.status is Status.OK
+    assert "its command runs" in found.summary
+
+
+@pytest.mark.parametrize("fault", ["gone", "relative"])
+def test_d105_d135_d136_an_edited_entry_is_named_with_the_options(
+    claude: Clinic, fault: str
+) -> None:
+    claude.setup("--mcp-transport", "stdio")
+    state = json.loads((claude.home / STATE).read_text())
+    command = "tfx" if fault == "relative" else "/no/such/tfx"
+    state["mcpServers"]["tfx-hub"]["command"] = command
+    claude.write(STATE, json.dumps(state))
+    found = entry(claude)
+    assert found.status is Status.WARN
+    assert found.details["state"] == "edited"
+    assert commands(found) == ["tfx setup --take-new", "tfx setup --keep-mine"]
+    assert found.fix == {"class": "M"}
+
+
+def test_d105_d135_our_entry_names_an_absolute_command(claude: Clinic) -> None:
+    claude.setup("--mcp-transport", "stdio")
+    state = json.loads((claude.home / STATE).read_text())
+    assert state["mcpServers"]["tfx-hub"]["command"].startswith("/")
+
+
+def test_d105_s84_an_entry_that_vanished_is_told(claude: Clinic) -> None:
+    claude.setup("--mcp-transport", "stdio")
+    claude.write(STATE, "{}")
+    found = entry(claude)
+    assert found.details["state"] == "deleted"
+    assert "tfx setup --restore" in commands(found)
+
+
+def test_d105_an_entry_of_triflux_is_named(claude: Clinic) -> None:
+    server = {"type": "http", "url": "http://127.0.0.1:27888/mcp"}
+    claude.write(STATE, json.dumps({"mcpServers": {"tfx-hub": server}}))
+    claude.setup()
+    found = entry(claude)
+    assert (found.status, "triflux" in found.summary) == (Status.WARN, True)
+
+
+def test_d105_our_entry_stays_ours_when_the_token_is_gone(claude: Clinic) -> None:
+    http_entry(claude, free_port())
+    (claude.home / ".local/state/tfx/hub/token").unlink()
+    found = entry(claude)
+    assert "not of tfx" not in found.summary
+    assert "nothing listens" in found.summary
+
+
+def test_d105_two_files_with_the_entry_are_told(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path, "opencode").everywhere()
+    server = {"mcp": {"tfx-hub": {"type": "local", "command": ["/bin/true"]}}}
+    for name in ("opencode.json", "opencode.jsonc"):
+        clinic.write(f".config/opencode/{name}", json.dumps(server))
+    found = entry(clinic, "opencode")
+    assert (found.status, "2 files" in found.summary) == (Status.WARN, True)
+
+
+def http_entry(claude: Clinic, port: int) -> None:
+    claude.write(".config/tfx/config.toml", f"[hub]\nport = {port}\n")
+    ran = claude.setup("--mcp-transport", "http")
+    assert ran.code == 0, ran.out
+
+
+def test_d105_d162_a_dead_port_is_configured_and_not_listening(claude: Clinic) -> None:
+    http_entry(claude, free_port())
+    found = entry(claude)
+    assert found.status is Status.WARN
+    assert (found.details["configured"], found.details["listening"]) == (True, False)
+    assert commands(found) == ["tfx hub start"]
+
+
+@contextmanager
+def stranger() -> Iterator[tuple[int, list[bytes]]]:
+    """A server of somebody else, and what it was sent."""
+    sent: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_port, sent
+        server.shutdown()
+        thread.join()
+
+
+def test_d1_d105_a_stranger_on_the_port_is_sent_nothing(claude: Clinic) -> None:
+    with stranger() as (port, sent):
+        http_entry(claude, port)
+        found = entry(claude)
+    assert found.status is Status.WARN
+    assert found.details["listening"] is True
+    assert "another program" in found.summary
+    assert sent == []
+
+
+def test_d105_d162_listening_http_and_initialised_are_states(claude: Clinic) -> None:
+    hub = start(claude.home, claude.env)
+    try:
+        http_entry(claude, hub.port)
+        found = entry(claude)
+    finally:
+        hub.end()
+    assert (found.details["listening"], found.details["http"]) == (True, True)
+    if found.details["status"] == 404:  # the hub of this version has no MCP endpoint yet
+        assert found.status is Status.WARN
+    else:
+        assert found.status is Status.OK
+
+
+def test_d105_k29_a_substitute_port_is_told_never_written(claude: Clinic) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        hub = start(claude.home, claude.env)
+        try:
+            http_entry(claude, other.getsockname()[1])
+            before = (claude.home / STATE).read_bytes()
+            found = entry(claude)
+        finally:
+            hub.end()
+    assert f"the hub runs on {hub.port}" in found.summary
+    assert (claude.home / STATE).read_bytes() == before
+
+
+# skills -----------------------------------------------------------------------------------
+
+
+def test_s27_each_skill_once_is_ok(clinic: Clinic) -> None:
+    rows = clinic.rows("skills")
+    assert {target: row.status for target, row in rows.items()} == {
+        "claude": Status.OK,
+        "codex": Status.OK,
+    }
+
+
+def test_s101_one_skill_in_two_roots_is_a_warning(clinic: Clinic) -> None:
+    clinic.write(".codex/skills/tfx-setup/SKILL.md", "x")
+    found = clinic.rows("skills")["codex tfx-setup"]
+    assert found.status is Status.WARN
+    assert ".codex/skills" in found.summary
+
+
+def test_s29_one_root_behind_two_names_is_one(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path, "codex").everywhere()
+    clinic.write(".agents/skills/mine/SKILL.md", "x")
+    (clinic.home / ".codex").mkdir()
+    (clinic.home / ".codex/skills").symlink_to(clinic.home / ".agents/skills")
+    assert clinic.rows("skills")["codex"].status is Status.OK
+
+
+@pytest.mark.parametrize("name", ["mine.bak", ".hidden", "mine~"])
+def test_s91_a_copy_in_a_root_is_a_second_skill(clinic: Clinic, name: str) -> None:
+    clinic.write(f".claude/skills/{name}/SKILL.md", "x")
+    found = clinic.rows("skills")[f"claude {name}"]
+    assert found.status is Status.WARN
+    assert commands(found)[0].startswith("mv ~/")
+    done = subprocess.run(
+        ["sh", "-c", commands(found)[0]], env={"HOME": str(clinic.home)}, check=True
+    )
+    assert done.returncode == 0
+    assert (clinic.home / name / "SKILL.md").is_file()

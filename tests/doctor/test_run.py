@@ -1,0 +1,216 @@
+"""Checks that break, hang or take long; order, time and the progress line."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.world import Clinic
+from tests.support import bare_env, gone
+from tfx.core.paths import Paths
+from tfx.doctor.facts import Facts
+from tfx.doctor.model import Check, Explanation, Finding, Group, Status
+from tfx.doctor.options import Options
+from tfx.doctor.redaction import Redactor
+from tfx.doctor.run import run_checks
+from tfx.errors import NotFound
+
+
+def _check(name: str, run: object, **more: object) -> Check:
+    return Check(name, Group.MACHINE, "t", Explanation("", "", "", ""), run, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def facts(home: Path) -> Facts:
+    return Facts(Paths.resolve(bare_env(home)), Options(timeout_s=0.2))
+
+
+def test_d23_a_check_that_breaks_is_a_row_and_the_others_run(facts: Facts) -> None:
+    def breaks(_: Facts) -> Iterator[Finding]:
+        yield Finding("before", Status.OK, "seen")
+        raise ValueError("boom")
+
+    def refuses(_: Facts) -> Iterator[Finding]:
+        yield from ()
+        raise NotFound("no such thing", hint="tfx setup")
+
+    def fine(_: Facts) -> Iterator[Finding]:
+        yield Finding("x", Status.OK, "fine")
+
+    checks = [_check("a", breaks), _check("b", refuses), _check("c", fine)]
+    found = run_checks(checks, facts, lambda _: None)
+    assert [(f.check.id, f.finding.target, f.finding.status) for f in found] == [
+        ("a", "before", Status.OK),
+        ("a", "check", Status.UNKNOWN),
+        ("b", "not-found", Status.UNKNOWN),
+        ("c", "x", Status.OK),
+    ]
+    assert "ValueError: boom" in found[1].finding.summary
+    assert found[2].finding.remedies[0].command == "tfx setup"
+
+
+def test_d24_a_check_that_hangs_is_unknown_and_the_run_goes_on(facts: Facts) -> None:
+    forever = threading.Event()
+
+    def hangs(_: Facts) -> Iterator[Finding]:
+        yield Finding("before", Status.OK, "seen")
+        forever.wait()
+
+    def fine(_: Facts) -> Iterator[Finding]:
+        yield Finding("x", Status.OK, "fine")
+
+    found = run_checks([_check("a", hangs), _check("b", fine)], facts, lambda _: None)
+    forever.set()
+    assert [(f.check.id, f.finding.status) for f in found] == [
+        ("a", Status.OK),
+        ("a", Status.UNKNOWN),
+        ("b", Status.OK),
+    ]
+    assert found[1].finding.summary.startswith("timeout")
+
+
+def test_d25_slow_checks_start_first_and_print_in_place(facts: Facts) -> None:
+    started: list[str] = []
+
+    def runs(name: str) -> object:
+        def run(_: Facts) -> Iterator[Finding]:
+            started.append(name)
+            yield Finding(name, Status.OK, "")
+
+        return run
+
+    checks = [_check("quick", runs("quick")), _check("slow", runs("slow"), slow=True)]
+    found = run_checks(checks, facts, lambda _: None)
+    assert started[0] == "slow"
+    assert [each.check.id for each in found] == ["quick", "slow"]
+
+
+def test_d17_a_target_that_stands_twice_gets_a_number(facts: Facts) -> None:
+    def twice(_: Facts) -> Iterator[Finding]:
+        yield Finding("x", Status.OK, "")
+        yield Finding("x", Status.OK, "")
+
+    found = run_checks([_check("a", twice)], facts, lambda _: None)
+    assert [each.finding.target for each in found] == ["x", "x (2)"]
+
+
+def test_a_fact_is_found_once_and_its_error_is_everybodys(facts: Facts) -> None:
+    calls: list[int] = []
+
+    def find() -> int:
+        calls.append(1)
+        time.sleep(0.05)
+        raise ValueError("no")
+
+    def ask() -> None:
+        with pytest.raises(ValueError, match="no"):
+            facts.shared("x", find)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    ask()
+    assert calls == [1]
+
+
+def test_d22_waiting_for_a_shared_fact_is_not_a_checks_own_time(facts: Facts) -> None:
+    def asks(_: Facts) -> Iterator[Finding]:
+        facts.shared("x", lambda: time.sleep(0.3))
+        yield Finding("x", Status.OK, "")
+
+    checks = [_check(name, asks) for name in ("a", "b", "c")]
+    spent = sorted(each.duration_ms for each in run_checks(checks, facts, lambda _: None))
+    assert spent[-1] >= 250
+    assert spent[1] < spent[-1] / 2
+
+
+def test_d22_slow_checks_are_named(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.write(".profile", "sleep 1.2\n")
+    ran = clinic.doctor("shell.rc")
+    assert [each["id"] for each in ran.data["slow"]] == ["shell.rc"]
+    assert "slow checks: shell.rc" in clinic.tfx("doctor", "shell.rc").out
+
+
+def _terminal(clinic: Clinic, *words: str) -> str:
+    """Standard error of a run on a terminal of its own."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tfx", "doctor", *words],
+        env=clinic.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        cwd=clinic.home,
+    ) as child:
+        os.close(theirs)
+        said = b""
+        while select.select([ours], [], [], 30)[0]:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:
+                break
+            if not chunk:
+                break
+            said += chunk
+        child.wait(30)
+    os.close(ours)
+    return said.decode()
+
+
+def test_d26_a_heartbeat_names_what_runs_on_a_terminal_only(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.write(".profile", "sleep 2.5\n")
+    assert "checking shell.rc" in _terminal(clinic, "shell.rc")
+    assert "checking" not in _terminal(clinic, "shell.rc", "--json")
+    assert clinic.tfx("doctor", "shell.rc").err == ""
+
+
+def test_d14_d16_an_interrupt_is_130_and_leaves_no_process(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path, "claude").everywhere()
+    mark = clinic.root / "pids"
+    program = (clinic.bin / "claude").resolve()
+    program.write_text(f"#!/bin/sh\necho $$ >>{mark}\nsleep 60\n")
+    (program.parents[1] / "package.json").unlink()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tfx", "doctor", "cli.exec", "--json", "--timeout", "100"],
+        env=clinic.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
+        until = time.monotonic() + 30
+        while not mark.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(0.1)
+        os.kill(child.pid, signal.SIGINT)
+        child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert all(gone(int(pid)) for pid in mark.read_text().split())
+
+
+def test_d12_nothing_beyond_this_machine_is_asked_by_default() -> None:
+    from tfx.doctor.registry import CHECKS  # noqa: PLC0415
+    from tfx.doctor.selection import choose  # noqa: PLC0415
+
+    assert "network" not in {check.id for check in choose(CHECKS, Options())}
+    assert "network" in {check.id for check in choose(CHECKS, Options(network=True))}
+    assert "db.log" not in {check.id for check in choose(CHECKS, Options())}
+    assert "db.log" in {check.id for check in choose(CHECKS, Options(deep=True))}
+
+
+def test_d18_the_redactor_is_the_one_place(home: Path) -> None:
+    paths = Paths.resolve(bare_env(home))
+    assert Redactor(paths).text(str(home)) == "~"

@@ -1,0 +1,110 @@
+"""The view of a doctor's report on a terminal, drawn with rich.
+
+Draws the same rows as the plain view and computes nothing of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from tfx.cli.doctor_view import (
+    count_line,
+    details_of,
+    fix_line,
+    groups_of,
+    lines_of,
+    slow_line,
+    undo_line,
+)
+from tfx.doctor.model import Row, Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tfx.doctor.report import DoctorData
+
+_MARKS: Mapping[Status, tuple[str, str]] = {
+    Status.OK: ("✓", "green"),
+    Status.INFO: ("·", "dim"),
+    Status.WARN: ("!", "yellow"),
+    Status.FAIL: ("✗", "bold red"),
+    Status.UNKNOWN: ("?", "magenta"),
+    Status.SKIP: ("-", "dim"),
+}
+_ANSWERS: Mapping[str, tuple[str, str]] = {
+    "found": ("✓", "green"),
+    "shell-only": ("~", "yellow"),
+    "not-found": ("✗", "red"),
+    "unknown": ("?", "magenta"),
+}
+_WIDEST = 42
+
+
+def show(console: Console, data: DoctorData, *, verbose: bool) -> None:
+    """Draw the report: a table for each group, remedies below their row, the counts last."""
+    for name, rows in groups_of(data):
+        lines = list(lines_of(rows, verbose=verbose))
+        if not lines:
+            continue
+        console.print(Text(f"\n{name}", style="bold"))
+        matrix = _matrix(rows)
+        if matrix is not None:
+            console.print(matrix)
+        width = min(_WIDEST, max(len(line.name) for line in lines))
+        for line in lines:
+            mark, style = _MARKS[line.row.status]
+            table = Table.grid(padding=(0, 1))
+            table.add_column(width=1)
+            table.add_column(width=width, overflow="fold")
+            table.add_column(overflow="fold")
+            table.add_row(Text(mark, style=style), Text(line.name), Text(line.summary))
+            console.print(table)
+            _show_more(console, line.row, verbose=verbose)
+    console.print()
+    for fix in data.fixes:
+        console.print(Text(fix_line(fix)))
+    for text in (undo_line(data), slow_line(data)):
+        if text is not None:
+            console.print(Text(text, style="dim"))
+    console.print(Text(count_line(data, " · "), style="bold"))
+
+
+def _show_more(console: Console, row: Row, *, verbose: bool) -> None:
+    if row.status in {Status.OK, Status.SKIP} and not verbose:
+        return
+    for remedy in row.remediation:
+        console.print(Text(f"    {remedy.text}" + (":" if remedy.command else ""), style="dim"))
+        if remedy.command:
+            console.print(Text(f"      {remedy.command}", style="cyan"))
+    if verbose or "traceback" in row.details:
+        for text in details_of(row):
+            console.print(Text(f"    {text}", style="dim"))
+
+
+def _matrix(rows: Sequence[Row]) -> Table | None:
+    """Return the grid of agents and cells, from the details of `cli.matrix`."""
+    found: dict[str, Mapping[str, object]] = {}
+    for row in rows:
+        cells = row.details.get("cells")
+        if row.id == "cli.matrix" and isinstance(cells, dict) and row.status is not Status.SKIP:
+            found[row.target] = cells
+    if not found:
+        return None
+    labels = list(dict.fromkeys(label for each in found.values() for label in each))
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    table.add_column("")
+    for label in labels:
+        table.add_column(label, justify="center", no_wrap=True)
+    for name, answers in found.items():
+        table.add_row(name, *(_mark(answers.get(label)) for label in labels))
+    return table
+
+
+def _mark(cell: object) -> Text:
+    answer = cell.get("answer") if isinstance(cell, dict) else None
+    mark, style = _ANSWERS.get(str(answer), (" ", ""))
+    return Text(mark, style=style)

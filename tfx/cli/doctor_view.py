@@ -1,0 +1,166 @@
+"""The plain view of a doctor's report, ready to paste; and which rows either view shows.
+
+Knows no colour and no rich; the marks are ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tfx.doctor.model import Row, Status
+
+if TYPE_CHECKING:
+    from tfx.cli.output import Screen
+    from tfx.doctor.report import DoctorData, FixRow, ListData
+
+_MARKS = {
+    Status.OK: "[ok]",
+    Status.INFO: "[--]",
+    Status.WARN: "[!!]",
+    Status.FAIL: "[XX]",
+    Status.UNKNOWN: "[??]",
+    Status.SKIP: "[--]",
+}
+_WIDEST = 40
+_TARGETS_SHOWN = 4
+COUNTED = (Status.OK, Status.INFO, Status.WARN, Status.FAIL, Status.UNKNOWN, Status.SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a view: a row, or the ok rows of one check together."""
+
+    row: Row
+    name: str
+    summary: str
+
+
+def lines_of(rows: Sequence[Row], *, verbose: bool) -> Iterator[Line]:
+    """Yield what is shown of the rows of one group: skipped ones and each ok row if `verbose`.
+
+    Otherwise the ok rows of one check are one line that names their targets.
+    """
+    together: set[str] = set()
+    for row in rows:
+        if row.status is Status.SKIP and not verbose:
+            continue
+        if row.status is not Status.OK or verbose:
+            yield Line(row, f"{row.id} {row.target}", row.summary)
+            continue
+        if row.id in together:
+            continue
+        together.add(row.id)
+        fine = [each for each in rows if each.id == row.id and each.status is Status.OK]
+        if len(fine) == 1:
+            yield Line(row, f"{row.id} {row.target}", row.summary)
+        else:
+            names = [each.target for each in fine]
+            shown = ", ".join(names[:_TARGETS_SHOWN])
+            more = len(names) - _TARGETS_SHOWN
+            yield Line(row, row.id, shown + (f" and {more} more" if more > 0 else ""))
+
+
+def groups_of(data: DoctorData) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the groups that have rows, in the order of the report."""
+    for name in dict.fromkeys(row.group for row in data.rows):
+        yield name.value, [row for row in data.rows if row.group is name]
+
+
+def count_line(data: DoctorData, separator: str) -> str:
+    """Return the last line: how many rows of each status (D-28)."""
+    always = {Status.OK, Status.INFO, Status.WARN, Status.FAIL, Status.UNKNOWN}
+    shown = [
+        f"{number} {status.value}"
+        for status in COUNTED
+        if (number := data.counts[status.value]) or status in always
+    ]
+    return separator.join(shown)
+
+
+def slow_line(data: DoctorData) -> str | None:
+    """Return which checks took over a second (D-22), or None."""
+    if not data.slow:
+        return None
+    return "slow checks: " + ", ".join(
+        f"{each.id} {each.duration_ms / 1000:.1f} s" for each in data.slow
+    )
+
+
+def fix_line(fix: FixRow) -> str:
+    """Return what became of one fix."""
+    why = f": {fix.reason}" if fix.reason else ""
+    return f"{fix.outcome}: {fix.id} {fix.target} (class {fix.fix_class}){why}"
+
+
+def undo_line(data: DoctorData) -> str | None:
+    """Return how the fixes are taken back, or None when nothing was written."""
+    return None if data.run is None else f"Take it back with: tfx setup --undo {data.run}"
+
+
+def show(screen: Screen, data: DoctorData) -> None:
+    """Print three columns: mark, check and target, summary; remedies below, indented (D-29)."""
+    for name, rows in groups_of(data):
+        lines = list(lines_of(rows, verbose=screen.wishes.verbose))
+        if not lines:
+            continue
+        screen.line(name)
+        width = min(_WIDEST, max(len(line.name) for line in lines))
+        for line in lines:
+            screen.line(f"{_MARKS[line.row.status]} {line.name:{width}}  {line.summary}")
+            _show_more(screen, line.row)
+    for fix in data.fixes:
+        screen.line(fix_line(fix))
+    for more in (undo_line(data), slow_line(data)):
+        if more is not None:
+            screen.line(more)
+    screen.line(count_line(data, ", " if screen.plain else " · "))
+
+
+def _show_more(screen: Screen, row: Row) -> None:
+    if row.status in {Status.OK, Status.SKIP} and not screen.wishes.verbose:
+        return
+    for remedy in row.remediation:
+        screen.line(f"       {remedy.text}" + (":" if remedy.command else ""))
+        if remedy.command:
+            screen.line(f"         {remedy.command}")
+    if screen.wishes.verbose or "traceback" in row.details:
+        for text in details_of(row):
+            screen.line(f"       {text}")
+
+
+def details_of(row: Row) -> Iterator[str]:
+    """Yield the details of a row as lines of text."""
+    for name, value in row.details.items():
+        if isinstance(value, list):
+            yield f"{name}: " + ("" if value else "none")
+            yield from (f"  {item}" for item in value)
+        elif isinstance(value, dict):
+            yield f"{name}:"
+            yield from (f"  {key}: {item}" for key, item in value.items())
+        elif isinstance(value, str) and "\n" in value:
+            yield f"{name}:"
+            yield from (f"  {line}" for line in value.splitlines())
+        else:
+            yield f"{name}: {value}"
+
+
+def show_checks(screen: Screen, data: ListData) -> None:
+    """Print the checks of `--list`, or the explanation of one."""
+    width = max(len(check.id) for check in data.checks)
+    for check in data.checks:
+        words = [check.group, "default" if check.default else "off by default"]
+        words += [word for word, said in (("slow", check.slow), ("network", check.network)) if said]
+        words += ["deep"] if check.deep else []
+        words.append(f"fix {check.fix}")
+        screen.line(f"{check.id:{width}}  {check.title}  [{', '.join(words)}]")
+        if check.explanation is not None:
+            text = check.explanation
+            for title, what in (
+                ("what", text.what),
+                ("why", text.why),
+                ("reads", text.reads),
+                ("by hand", text.by_hand),
+            ):
+                screen.line(f"  {title}: {what}")

@@ -1,0 +1,1 @@
+"""The checks by family; each module ends in one explicit CHECKS tuple (D-25)."""

@@ -1,0 +1,239 @@
+"""tfx's own part: what it installed against what it recorded, runs, locks, backups, caches.
+
+Judges by the plan engine's own words and never looks past what manifest and journal name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tfx.doctor.checks.drift import differs
+from tfx.doctor.checks.itself import configuration, itself
+from tfx.doctor.checks.leftovers import leftovers, owners
+from tfx.doctor.facts import Facts
+from tfx.doctor.model import (
+    MANUAL,
+    Check,
+    Explanation,
+    Finding,
+    FixClass,
+    Group,
+    Remedy,
+    Repair,
+    Status,
+)
+from tfx.errors import JsonValue
+
+if TYPE_CHECKING:
+    from tfx.core.locks import Holder
+
+
+def manifest(facts: Facts) -> Iterator[Finding]:
+    """Yield each file and entry that is not as described (D-103, D-179)."""
+    from tfx.agents.model import HUB_ENTRY  # noqa: PLC0415  (start-up rule)
+    from tfx.plan.outcomes import outcome_of  # noqa: PLC0415
+
+    wanted = facts.wanted
+    if not wanted.was_set_up:
+        ready = Remedy("install them", "tfx setup")
+        number = len(wanted.plan.actions)
+        details: dict[str, JsonValue] = {"wanted": number}
+        yield Finding(
+            "assets",
+            Status.INFO,
+            "tfx setup was never run here",
+            details,
+            (ready,) if number else (),
+        )
+        return
+    actions = [action for action in wanted.plan.actions if action.asset != HUB_ENTRY]
+    for action in actions:
+        yield differs(facts, action)
+    kept = [action for action in wanted.plan.settled if action.kind.value == "kept"]
+    for action in kept:
+        words = outcome_of(action, removing=False).reason
+        yield Finding(facts.paths.display(action.path), Status.INFO, words, {"state": "edited"})
+    fine = sum(action.kind.value == "unchanged" for action in wanted.plan.settled)
+    if not actions:
+        yield Finding("assets", Status.OK, f"{fine} files and entries as installed", {"ok": fine})
+
+
+def journal(facts: Facts) -> Iterator[Finding]:
+    """Yield runs that were interrupted, and journals that cannot be read (S-43)."""
+    from tfx.plan.actions import Action, ActionKind, Reason  # noqa: PLC0415  (start-up rule)
+    from tfx.plan.recovery import interrupted  # noqa: PLC0415
+    from tfx.plan.state import StateDir  # noqa: PLC0415
+
+    state = StateDir(facts.paths.setup_dir)
+    runs = state.journals()
+    open_runs = interrupted(state)
+    for run in open_runs:
+        action = Action(ActionKind.RECORD, Reason.INTERRUPTED, run, state.journal(run))
+        yield Finding(
+            run,
+            Status.WARN,
+            "this run of setup was interrupted; the next writing run finishes or drops it",
+            {"journal": str(state.journal(run))},
+            (Remedy("finish it", "tfx doctor --fix"),),
+            Repair(FixClass.AUTO, (action,)),
+        )
+    if not open_runs:
+        yield Finding(
+            "runs", Status.OK, f"none of {len(runs)} was interrupted", {"runs": len(runs)}
+        )
+
+
+def lock(facts: Facts) -> Iterator[Finding]:
+    """Yield who holds setup's lock; a name that a dead process left means nothing (H-10)."""
+    from tfx.core import locks  # noqa: PLC0415  (start-up rule)
+
+    path = facts.paths.setup_dir / "lock"
+    yield lock_finding(locks.holder(path), held=locks.is_held(path), there=path.exists())
+
+
+def lock_finding(who: Holder | None, *, held: bool, there: bool) -> Finding:
+    """Return what a lock file means, held or left."""
+    details: dict[str, JsonValue] = {"held": held}
+    if who is not None:
+        details |= {"pid": who.pid, "purpose": who.purpose, "alive": who.alive}
+    if held:
+        name = f" (pid {who.pid}, {who.purpose})" if who else ""
+        wait = Remedy("wait until it has ended; tfx ends no process")
+        return Finding("setup", Status.WARN, f"a run of setup is going on{name}", details, (wait,))
+    if who is not None:
+        summary = f"free; process {who.pid}, which is gone, left its name in it"
+        return Finding("setup", Status.OK, summary, details)
+    return Finding("setup", Status.OK, "free" if there else "free, never taken", details)
+
+
+def backups(facts: Facts) -> Iterator[Finding]:
+    """Yield backups that a record still needs and that are gone or changed."""
+    from tfx.plan.state import StateDir  # noqa: PLC0415  (start-up rule)
+
+    state = StateDir(facts.paths.setup_dir)
+    replaced = [record.replaced for record in facts.manifest.files.values()]
+    replaced += [record.replaced for record in facts.manifest.entries.values()]
+    pointers = {each.backup for each in replaced if each is not None}
+    pointers |= {r.original for r in facts.manifest.shared.values() if r.original}
+    missing = sorted(each for each in pointers if not state.backup(each).is_file())
+    for each in missing:
+        yield Finding(
+            each,
+            Status.WARN,
+            "the backup of what tfx replaced is gone; it cannot be given back",
+            {"path": str(state.backup(each))},
+            (Remedy("put it back from a copy of your own, if you have one"),),
+            MANUAL,
+        )
+    folder = facts.paths.setup_dir / "backup"
+    runs = sorted(folder.iterdir()) if folder.is_dir() else []
+    size = sum(f.stat().st_size for run in runs for f in run.iterdir() if f.is_file())
+    details: dict[str, JsonValue] = {"runs": len(runs), "bytes": size, "needed": len(pointers)}
+    if not missing:
+        summary = f"{size // 1024} KiB; all that are needed are there"
+        yield Finding("backups", Status.OK, summary, details)
+
+
+CHECKS = (
+    Check(
+        "self",
+        Group.SETUP,
+        "this tfx, others of the name, its environment",
+        Explanation(
+            "Which `tfx` each shell finds, whether that is this one, whether TensorFlow Extended"
+            " shares its environment, and whether what lies here was written by a newer tfx.",
+            "Two programs of one name, or an older tfx over newer files, do damage quietly.",
+            "The PATHs of the probed shells, the names in site-packages, manifest.json.",
+            "Install tfx isolated (pipx or uv); `tfx update`.",
+        ),
+        itself,
+    ),
+    Check(
+        "config",
+        Group.SETUP,
+        "tfx's own config.toml",
+        Explanation(
+            "Whether config.toml parses and has only known keys with values of the right type.",
+            "Commands refuse to guess what a wrong setting means.",
+            "config.toml and the variables that override it.",
+            "Correct the line that the row names; `tfx config show` lists all keys.",
+        ),
+        configuration,
+    ),
+    Check(
+        "assets.manifest",
+        Group.SETUP,
+        "installed files and entries against what was written",
+        Explanation(
+            "Each file and entry that tfx wrote: pristine, edited, deleted, stale or foreign.",
+            "A stale script or a lost exec bit breaks hooks; an edit of yours must survive.",
+            "The files and entries that the manifest records, by hash.",
+            "`tfx setup --take-new`, `--restore` or `--keep-mine`.",
+        ),
+        manifest,
+        least_s=45,
+        fix=FixClass.CONSENT,
+    ),
+    Check(
+        "setup.journal",
+        Group.SETUP,
+        "runs of setup came to their end",
+        Explanation(
+            "Whether each run of setup wrote its last line.",
+            "A run that was killed left some targets new and some old.",
+            "The journals in tfx's state directory.",
+            "Run `tfx setup` again: it finishes or drops what was begun.",
+        ),
+        journal,
+        fix=FixClass.AUTO,
+    ),
+    Check(
+        "setup.lock",
+        Group.SETUP,
+        "the lock of setup",
+        Explanation(
+            "Whether a run of setup holds the lock now.",
+            "A second run waits, then refuses.",
+            "The lock file; the operating system says whether it is held, not its text.",
+            "Wait for the run. A file that is left behind holds nothing and may stay.",
+        ),
+        lock,
+    ),
+    Check(
+        "setup.backups",
+        Group.SETUP,
+        "backups that are still needed",
+        Explanation(
+            "Whether the bytes that tfx replaced are still in its backup.",
+            "Without them `--remove` and `--undo` cannot give them back.",
+            "The backup directory in tfx's state.",
+            "Keep the state directory in your own backups.",
+        ),
+        backups,
+    ),
+    Check(
+        "perm",
+        Group.SETUP,
+        "files of another user",
+        Explanation(
+            "Whether files in tfx's places belong to somebody else.",
+            "A run under sudo leaves files that you can no longer change.",
+            "Owners of the files in tfx's own and managed directories.",
+            "Run the chown line that the row prints.",
+        ),
+        owners,
+    ),
+    Check(
+        "cache",
+        Group.SETUP,
+        "leftovers and caches",
+        Explanation(
+            "Temporary files of interrupted writes, logs of bugs, caches.",
+            "They are harmless but take room.",
+            "Names that the journal gives; tfx's own log and cache directories.",
+            "`tfx doctor --reset` clears the caches.",
+        ),
+        leftovers,
+    ),
+)

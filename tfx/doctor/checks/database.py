@@ -1,0 +1,312 @@
+"""The hub's database from outside: the file and its place, its soundness, its schema.
+
+Only reads; never checkpoints, repairs, migrates or recreates anything (K-22).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfx.doctor.facts import Facts
+from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
+from tfx.doctor.words import command, listed
+from tfx.errors import JsonValue, TfxError
+
+if TYPE_CHECKING:
+    from tfx.hub.places import HubFiles
+    from tfx.hub.store.inspection import Inspection
+
+LARGE_WAL_BYTES = 64 * 1024 * 1024
+LEAST_FREE_BYTES = 500 * 1024 * 1024
+LEAST_FREE = 0.05
+_MIB = 1024 * 1024
+_PRIVATE_DIR = 0o700
+_GROUP_OR_OTHERS = 0o077
+
+
+def database_file(facts: Facts) -> Iterator[Finding]:
+    """Yield what the file system says of the database (D-109)."""
+    from tfx.hub.daemon import ground  # noqa: PLC0415  (start-up rule)
+
+    files = facts.probe.files
+    if not files.directory.exists() and not files.database.exists():
+        yield Finding("database", Status.SKIP, "there is no hub database yet")
+        return
+    if files.directory.exists():
+        yield from _directory(facts, files)
+    yield from _file(facts, files.database)
+    yield from _write_ahead_log(facts, files)
+    yield judge_file_system(files.database.parent, ground.file_system(files.database.parent))
+    space = os.statvfs(files.database.parent)
+    size = space.f_blocks * space.f_frsize
+    yield judge_space(files.database.parent, space.f_bavail * space.f_frsize, size)
+
+
+def _directory(facts: Facts, files: HubFiles) -> Iterator[Finding]:
+    from tfx.plan.actions import Action, ActionKind, Reason, State  # noqa: PLC0415
+
+    info = files.directory.stat()
+    mode = stat.S_IMODE(info.st_mode)
+    target = facts.paths.display(files.directory)
+    details: dict[str, JsonValue] = {"mode": f"{mode:04o}", "path": str(files.directory)}
+    if info.st_uid != os.geteuid():
+        yield _foreign(facts, files.directory, target)
+    elif mode & _GROUP_OR_OTHERS:
+        action = Action(
+            ActionKind.UPDATE,
+            Reason.LOOSE_MODE,
+            str(files.directory),
+            files.directory,
+            disk=State("", mode),
+            new=State("", _PRIVATE_DIR),
+        )
+        close = Remedy("close it", command(facts.paths.home, "chmod", "700", files.directory))
+        yield Finding(
+            target,
+            Status.WARN,
+            f"others can look into it (mode {mode:04o})",
+            details,
+            (close,),
+            Repair(FixClass.AUTO, (action,)),
+        )
+    else:
+        yield Finding(target, Status.OK, f"private (mode {mode:04o})", details)
+
+
+def _file(facts: Facts, database: Path) -> Iterator[Finding]:
+    target = facts.paths.display(database)
+    try:
+        info = database.lstat()
+    except OSError:
+        return
+    mode = stat.S_IMODE(info.st_mode)
+    details: dict[str, JsonValue] = {"mode": f"{mode:04o}", "bytes": info.st_size}
+    if info.st_uid != os.geteuid():
+        yield _foreign(facts, database, target)
+    elif mode & _GROUP_OR_OTHERS:
+        close = Remedy("close it", command(facts.paths.home, "chmod", "600", database))
+        summary = f"others can read your messages (mode {mode:04o})"
+        yield Finding(target, Status.WARN, summary, details, (close,), MANUAL)
+    else:
+        yield Finding(target, Status.OK, f"{info.st_size // 1024} KiB, private", details)
+
+
+def _foreign(facts: Facts, path: Path, target: str) -> Finding:
+    take = f'sudo chown -R "$(id -u):$(id -g)" {command(facts.paths.home, path)}'
+    remedy = Remedy("take it back; tfx never runs sudo or chown", take)
+    return Finding(target, Status.FAIL, "belongs to another user", {}, (remedy,), MANUAL)
+
+
+def _write_ahead_log(facts: Facts, files: HubFiles) -> Iterator[Finding]:
+    from tfx.hub.store.inspection import open_by  # noqa: PLC0415  (start-up rule)
+
+    wal = files.database.with_name(f"{files.database.name}-wal")
+    shm = files.database.with_name(f"{files.database.name}-shm")
+    if not files.database.exists():
+        orphans = [path for path in (wal, shm) if path.exists()]
+        if orphans:
+            yield _without_database(facts, orphans)
+        return
+    try:
+        size, whole = wal.stat().st_size, files.database.stat().st_size
+    except OSError:
+        return
+    details: dict[str, JsonValue] = {"bytes": size, "database_bytes": whole}
+    target = facts.paths.display(wal)
+    if size > LARGE_WAL_BYTES or size > max(whole, _MIB * 4):
+        holders = [pid for pid in open_by(wal) if pid != os.getpid()]
+        details["holders"] = list(holders)
+        who = f"held open by pid {listed(map(str, holders))}" if holders else "nobody has it open"
+        running = facts.probe.state.value == "running"
+        next_step = "tfx hub restart" if running else "tfx hub start"
+        yield Finding(
+            target,
+            Status.WARN,
+            f"the write-ahead log has {size // _MIB} MiB; {who}",
+            details,
+            (Remedy("never delete it, it holds messages; the hub folds it in", next_step),),
+            MANUAL,
+        )
+    else:
+        yield Finding(target, Status.OK, f"{size // 1024} KiB", details)
+
+
+def _without_database(facts: Facts, orphans: list[Path]) -> Finding:
+    names = listed(facts.paths.display(path) for path in orphans)
+    return Finding(
+        names,
+        Status.FAIL,
+        "lies there without its database, which was moved or deleted",
+        {"files": list(map(str, orphans))},
+        (Remedy("put the database back beside it, or move it away; it may hold messages"),),
+        MANUAL,
+    )
+
+
+def judge_file_system(place: Path, kind: str) -> Finding:
+    """Return what the kind of a file system means for SQLite (K-45: a value, not a mount)."""
+    from tfx.hub.daemon.ground import is_network  # noqa: PLC0415  (start-up rule)
+
+    details: dict[str, JsonValue] = {"file_system": kind, "path": str(place)}
+    if is_network(kind):
+        return Finding(
+            "file system",
+            Status.FAIL,
+            f"{kind} is a network file system: SQLite's locks do not hold there",
+            details,
+            (Remedy("set TFX_HUB_DB to a path on a local disk"),),
+            MANUAL,
+        )
+    if kind in {"9p", "drvfs", "vboxsf", "virtiofs", "fuse", "fuseblk"}:
+        summary = f"{kind} is shared with another system; locks may not hold there"
+        return Finding("file system", Status.WARN, summary, details, repair=MANUAL)
+    if kind == "zfs":
+        summary = "zfs: sound, but a small recordsize makes the log faster"
+        return Finding("file system", Status.INFO, summary, details)
+    return Finding("file system", Status.OK, kind or "of an unknown kind", details)
+
+
+def judge_space(place: Path, free_bytes: int, size_bytes: int) -> Finding:
+    """Return what the room that is left means (K-45: values, not a full disk)."""
+    share = free_bytes / size_bytes if size_bytes else 1.0
+    details: dict[str, JsonValue] = {"free_bytes": free_bytes, "size_bytes": size_bytes}
+    summary = f"{free_bytes // _MIB} MiB free ({share:.0%})"
+    if free_bytes < LEAST_FREE_BYTES or (share < LEAST_FREE and free_bytes < 8 * LEAST_FREE_BYTES):
+        remedy = Remedy("make room", f"df -h {command(Path('/'), place)}")
+        return Finding("free space", Status.WARN, f"only {summary}", details, (remedy,), MANUAL)
+    return Finding("free space", Status.OK, summary, details)
+
+
+def integrity(facts: Facts) -> Iterator[Finding]:
+    """Yield whether the database is sound and of this program's schema (D-110)."""
+    files = facts.probe.files
+    if not files.database.exists():
+        yield Finding("database", Status.SKIP, "there is no hub database yet")
+        return
+    try:
+        seen = facts.inspection
+    except TfxError as error:
+        yield _unreadable(facts, error)
+        return
+    yield _schema(facts, seen)
+    yield _soundness(facts, seen)
+    yield _library(seen)
+
+
+def _unreadable(facts: Facts, error: TfxError) -> Finding:
+    database = facts.probe.files.database
+    busy = error.reason == "busy"
+    return Finding(
+        "database",
+        Status.UNKNOWN if busy else Status.FAIL,
+        error.message,
+        {"reason": error.reason},
+        _keep(facts, database),
+        MANUAL,
+    )
+
+
+def _keep(facts: Facts, database: Path) -> tuple[Remedy, ...]:
+    """Return the way out of damage: a copy first, then the last verified backup."""
+    copy = database.with_name(f"{database.name}.damaged")
+    return (
+        Remedy("stop the hub and keep a copy first", "tfx hub stop"),
+        Remedy("then", command(facts.paths.home, "cp", "-a", database, copy)),
+        Remedy("restore the last verified backup", "tfx backup list"),
+    )
+
+
+_SCHEMA_WORDS = {
+    "older": ("has an older schema", Status.WARN, "tfx upgrade"),
+    "other-fold": ("was folded by an older program", Status.WARN, "tfx upgrade"),
+    "newer": ("was written by a newer tfx", Status.FAIL, "tfx update"),
+    "tampered": ("has a schema that its stamp does not name", Status.FAIL, "tfx backup list"),
+    "unknown": ("is of another program or an unknown version", Status.FAIL, "tfx backup list"),
+    "empty": ("holds no schema", Status.WARN, "tfx hub start"),
+}
+
+
+def _schema(facts: Facts, seen: Inspection) -> Finding:
+    judgement = seen.judgement
+    details: dict[str, JsonValue] = {
+        "verdict": judgement.verdict.value,
+        "version": judgement.version,
+        "fold_version": seen.stamp.fold_version if seen.stamp else None,
+        "journal_mode": seen.journal_mode,
+        "differences": list(judgement.differences[:20]),
+    }
+    if judgement.verdict.value == "current":
+        summary = f"schema version {judgement.version}, as its stamp says"
+        return Finding("schema", Status.OK, summary, details)
+    words, status, remedy = _SCHEMA_WORDS[judgement.verdict.value]
+    named = f" (version {judgement.version})" if judgement.version is not None else ""
+    differs = f": {judgement.differences[0]}" if judgement.differences else ""
+    remedies: tuple[Remedy, ...] = (Remedy("keep the file; then", remedy),)
+    if status is Status.FAIL and judgement.verdict.value != "newer":
+        remedies = _keep(facts, facts.probe.files.database)
+    return Finding("schema", status, f"{words}{named}{differs}", details, remedies, MANUAL)
+
+
+def _soundness(facts: Facts, seen: Inspection) -> Finding:
+    found = (*seen.damage, *seen.orphans)
+    details: dict[str, JsonValue] = {"deep": facts.options.deep, "findings": list(found)}
+    if not found:
+        depth = "integrity_check" if facts.options.deep else "quick_check"
+        return Finding("database", Status.OK, f"{depth} and foreign keys: sound", details)
+    return Finding(
+        "database",
+        Status.FAIL,
+        f"damaged: {found[0]}",
+        details,
+        _keep(facts, facts.probe.files.database),
+        MANUAL,
+    )
+
+
+def _library(seen: Inspection) -> Finding:
+    details: dict[str, JsonValue] = {"sqlite": seen.sqlite}
+    if seen.sqlite_is_old:
+        summary = f"SQLite {seen.sqlite} may corrupt a write-ahead log"
+        remedy = Remedy("update it", "python -m pip install --upgrade apsw")
+        return Finding("SQLite", Status.FAIL, summary, details, (remedy,), MANUAL)
+    return Finding("SQLite", Status.OK, f"SQLite {seen.sqlite}", details)
+
+
+def agreement(facts: Facts) -> Iterator[Finding]:
+    """Yield whether log and projections agree; a running hub compares them itself (--deep)."""
+    files = facts.probe.files
+    if not files.database.exists():
+        yield Finding("log", Status.SKIP, "there is no hub database yet")
+        return
+    if facts.probe.state.value != "running" and facts.inspection.counts is None:
+        yield Finding("log", Status.SKIP, "the schema is not this program's")
+        return
+    found = _differences(facts)
+    if not found:
+        yield Finding("log", Status.OK, "every folded row is as the log says")
+        return
+    yield Finding(
+        "log",
+        Status.FAIL,
+        f"{len(found)} rows are not as the log says: {found[0]}",
+        {"rows": list(found)},
+        (Remedy("keep a copy, then fold the log again", "tfx hub rebuild"),),
+        MANUAL,
+    )
+
+
+def _differences(facts: Facts) -> tuple[str, ...]:
+    from tfx.hub.store.inspection import disagreements  # noqa: PLC0415  (start-up rule)
+
+    if facts.probe.state.value != "running":
+        return disagreements(facts.probe.files.database)
+    from tfx.hub.client import HubClient  # noqa: PLC0415
+    from tfx.hub.wire.admin import RebuildCheckRequest, RebuildCheckResult  # noqa: PLC0415
+
+    with HubClient.of(facts.paths, operator=True) as client:
+        result = client.call("rebuild_check", RebuildCheckRequest(), RebuildCheckResult)
+    return tuple(f"{each.table} {each.key}: {each.what}" for each in result.differences)

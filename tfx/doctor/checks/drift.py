@@ -1,0 +1,119 @@
+"""What one action of the plan means as a finding: class, words, the option that resolves it.
+
+Decides nothing: kind and reason come from the decision table of setup (S-33).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tfx.doctor.facts import Facts
+from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
+from tfx.errors import JsonValue
+
+if TYPE_CHECKING:
+    from tfx.plan.actions import Action
+
+_CRLF = b"\r\n"
+
+
+def differs(facts: Facts, action: Action, target: str | None = None) -> Finding:
+    """Return the finding of something that is not as described (D-103, D-179)."""
+    from tfx.plan.outcomes import outcome_of  # noqa: PLC0415  (start-up rule)
+
+    reason = action.reason.value
+    details: dict[str, JsonValue] = {
+        "state": five_state(action),
+        "path": action.target,
+        "reason": reason,
+        "agents": list(action.agents),
+    }
+    if action.line:
+        details |= {"line": action.line, "column": action.column}
+    words = outcome_of(action, removing=False).reason
+    status, repair = _judgement(action)
+    remedies: tuple[Remedy, ...] = ()
+    if repair.fix_class is FixClass.MANUAL:
+        remedies = _by_hand(facts, action, details)
+    elif repair.actions:
+        word = "repair it" if repair.fix_class is FixClass.AUTO else "repair it, after a yes"
+        remedies = (Remedy(word, "tfx doctor --fix"),)
+    return Finding(
+        target or facts.paths.display(action.path) + _key(action),
+        status,
+        words + _crlf(action),
+        details,
+        remedies,
+        repair,
+    )
+
+
+def five_state(action: Action) -> str:
+    """Return pristine, edited, deleted, stale or foreign (D-179); or refused."""
+    match action.reason.value:
+        case "identical" | "exec-bit-lost" | "released-by-agent":
+            return "pristine"
+        case "edited" | "edited-and-new-version" | "retired-but-edited" | "keep-mine":
+            return "edited"
+        case "deleted-by-user" | "already-gone":
+            return "deleted"
+        case "new" | "new-version" | "retired" | "gives-back-replaced":
+            return "stale"
+        case "foreign" | "symlink-in-the-way":
+            return "foreign"
+        case _:
+            return "refused"
+
+
+def _key(action: Action) -> str:
+    return f":{'.'.join(action.key)}" if action.key else ""
+
+
+def _judgement(action: Action) -> tuple[Status, Repair]:
+    kind, reason = action.kind.value, action.reason.value
+    match kind:
+        case "create" | "update":
+            lost = reason == "exec-bit-lost"
+            return Status.FAIL if lost else Status.WARN, Repair(FixClass.AUTO, (action,))
+        case "record":
+            return Status.INFO, Repair(FixClass.AUTO, (action,))
+        case "delete" | "restore":
+            return Status.WARN, Repair(FixClass.CONSENT, (action,))
+        case "kept" | "keep":
+            return Status.INFO, MANUAL
+        case "refused":
+            return Status.FAIL, MANUAL
+        case _:
+            return Status.WARN, MANUAL
+
+
+def _by_hand(facts: Facts, action: Action, details: dict[str, JsonValue]) -> tuple[Remedy, ...]:
+    if action.kind.value != "conflict":
+        return () if action.hint is None else (Remedy(action.hint),)
+    if diff := _diff(facts, action):
+        details["diff"] = diff
+    restores = action.reason.value == "deleted-by-user"
+    link = action.reason.value == "symlink-in-the-way"
+    replace = "tfx setup --restore" if restores else "tfx setup --take-new"
+    words = "bring it back" if restores else "take the version of tfx, after a backup"
+    first = () if link else (Remedy(words, replace),)
+    return (*first, Remedy("keep it as it is, quietly", "tfx setup --keep-mine"))
+
+
+def _diff(facts: Facts, action: Action) -> str:
+    from tfx.plan.engine import Engine  # noqa: PLC0415  (start-up rule)
+
+    engine = Engine(facts.paths.setup_dir, git=facts.paths.program("git"))
+    return engine.diff(facts.wanted.desired, action).text
+
+
+def _crlf(action: Action) -> str:
+    """Say that a script has Windows line ends, which no interpreter line survives."""
+    if action.reason.value not in {"edited", "edited-and-new-version"} or action.key:
+        return ""
+    try:
+        data = action.path.read_bytes()
+    except OSError:
+        return ""
+    broken = action.path.suffix in {".sh", ".py"} and _CRLF in data
+    return " (its lines end in CRLF, so it cannot run)" if broken else ""

@@ -1,0 +1,131 @@
+"""`perm` and `cache`: files of another user, remains of interrupted writes, logs and caches.
+
+Looks only into tfx's own places and at the names that the journal gives.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfx.doctor.facts import Facts
+from tfx.doctor.model import MANUAL, Finding, Remedy, Status
+from tfx.doctor.words import command, listed
+from tfx.errors import JsonValue, TfxError
+
+if TYPE_CHECKING:
+    from tfx.plan.journal import Intent
+
+_MANY_LOGS = 20
+
+
+def owners(facts: Facts) -> Iterator[Finding]:
+    """Yield files in our places that another user owns, as sudo leaves them (D-114)."""
+    own = facts.paths.home.stat().st_uid
+    places = [facts.paths.config_dir, facts.paths.state_dir, facts.paths.cache_dir]
+    places += [facts.paths.data_dir, *_recorded_roots(facts)]
+    found = False
+    for place in dict.fromkeys(places):
+        foreign = list(_foreign(place, own))
+        if not foreign:
+            continue
+        found = True
+        shown = command(facts.paths.home, place)
+        yield Finding(
+            facts.paths.display(place),
+            Status.FAIL if _blocks(foreign) else Status.WARN,
+            f"{len(foreign)} files belong to another user: "
+            + listed((facts.paths.display(path) for path in foreign), 2),
+            {"files": [str(path) for path in foreign[:20]], "count": len(foreign)},
+            (
+                Remedy(
+                    "take them back; tfx never runs sudo or chown",
+                    f'sudo chown -R "$(id -u):$(id -g)" {shown}',
+                ),
+            ),
+            MANUAL,
+        )
+    if not found:
+        yield Finding("owners", Status.OK, "every file in tfx's places is yours")
+
+
+def _recorded_roots(facts: Facts) -> list[Path]:
+    try:
+        return sorted({Path(record.root) for record in facts.manifest.files.values()})
+    except TfxError:
+        return []
+
+
+def _foreign(place: Path, own: int) -> Iterator[Path]:
+    for directory, _, names in os.walk(place):
+        for path in (Path(directory), *(Path(directory, name) for name in names)):
+            try:
+                if path.lstat().st_uid != own:
+                    yield path
+            except OSError:
+                continue
+
+
+def _blocks(foreign: list[Path]) -> bool:
+    return any(path.is_dir() and not os.access(path, os.W_OK) for path in foreign)
+
+
+def leftovers(facts: Facts) -> Iterator[Finding]:
+    """Yield temporary files of crashed writes that the journal names, logs and caches (D-115)."""
+    spares = list(_spares(facts))
+    for path in spares:
+        yield Finding(
+            facts.paths.display(path),
+            Status.WARN,
+            "a temporary file of a write that was cut off",
+            {"path": str(path)},
+            (Remedy("`tfx doctor --fix` finishes that run", "tfx doctor setup.journal --fix"),),
+            MANUAL,
+        )
+    logs = _files(facts.paths.crash_dir)
+    if len(logs) > _MANY_LOGS:
+        yield Finding(
+            "crash logs",
+            Status.INFO,
+            f"{len(logs)} logs of bugs in tfx",
+            {"directory": str(facts.paths.crash_dir), "count": len(logs)},
+            (
+                Remedy(
+                    "report and delete them", command(facts.paths.home, "ls", facts.paths.crash_dir)
+                ),
+            ),
+        )
+    cache = _files(facts.paths.cache_dir)
+    size = sum(path.stat().st_size for path in cache)
+    details: dict[str, JsonValue] = {"files": len(cache), "bytes": size, "logs": len(logs)}
+    if not spares:
+        yield Finding("leftovers", Status.OK, f"none; {len(cache)} cached files", details)
+
+
+def _spares(facts: Facts) -> Iterator[Path]:
+    from tfx.plan.disk import Spare  # noqa: PLC0415  (start-up rule)
+    from tfx.plan.journal import read  # noqa: PLC0415
+    from tfx.plan.recovery import interrupted  # noqa: PLC0415
+    from tfx.plan.state import StateDir  # noqa: PLC0415
+
+    def beside(run: str, intent: Intent) -> Iterator[Path]:
+        spare = Spare.beside(intent.target, run, intent.number)
+        yield from (path for path in (spare.fresh, spare.held) if os.path.lexists(path))
+
+    state = StateDir(facts.paths.setup_dir)
+    for run in interrupted(state):
+        for intent in read(state.journal(run)).intents:
+            yield from beside(run, intent)
+
+
+def _files(place: Path) -> list[Path]:
+    """Return the regular files below a directory of ours; links are not followed."""
+    return [
+        path
+        for directory, _, names in os.walk(place)
+        for name in names
+        if stat.S_ISREG((path := Path(directory, name)).lstat().st_mode)
+    ]

@@ -1,0 +1,212 @@
+"""Repair what may be repaired: plans, a yes for each class, one run in setup's journal.
+
+Has no writer of its own: the plan engine reads again, backs up, writes and records (D-118).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tfx.core import locks
+from tfx.core.paths import Paths
+from tfx.doctor.checks.itself import newer_writer
+from tfx.doctor.facts import Facts
+from tfx.doctor.model import Finding, FixClass, Question
+from tfx.doctor.redaction import Redactor
+from tfx.doctor.report import FixRow
+from tfx.doctor.run import Found
+from tfx.errors import JsonValue, TfxError, UnsafeEnvironment
+from tfx.plan.actions import Action, ActionKind, Desired, OutcomeStatus, Report, State
+from tfx.plan.engine import Engine
+
+_LOCK_PURPOSE = "doctor"
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One finding that can be repaired, and its actions."""
+
+    id: str
+    target: str
+    fix_class: FixClass
+    actions: tuple[Action, ...]
+    under_hub_lock: bool
+
+    def row(self, outcome: str, reason: str = "") -> FixRow:
+        """Return what became of it."""
+        return FixRow(self.id, self.target, self.fix_class.value, outcome, reason)
+
+    @property
+    def line(self) -> str:
+        """The fix in one line, for the question."""
+        return f"{self.id} {self.target}: {', '.join(a.kind.value for a in self.actions)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """All fixes of a run; `refusal` says why none may be applied (D-117, D-127)."""
+
+    fixes: tuple[Fix, ...]
+    refusal: str | None = None
+
+    def as_rows(self, outcome: str) -> tuple[FixRow, ...]:
+        """Return a row for each fix that is not applied."""
+        if self.refusal is not None:
+            return tuple(fix.row("refused", self.refusal) for fix in self.fixes)
+        return tuple(fix.row(outcome) for fix in self.fixes)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of the fixes, and the run that `tfx setup --undo` takes back."""
+
+    rows: tuple[FixRow, ...]
+    run: str | None = None
+    changed: bool = False
+
+
+def plan(found: Sequence[Found], facts: Facts, redactor: Redactor) -> Planned:
+    """Return the fixes of what was found; writes nothing."""
+    fixes = tuple(
+        Fix(
+            each.check.id,
+            redactor.text(each.finding.target),
+            repair.fix_class,
+            repair.actions,
+            repair.under_hub_lock,
+        )
+        for each in found
+        if (repair := each.finding.repair) is not None and repair.actions
+    )
+    return Planned(fixes, redactor.text(refusal) if (refusal := _refusal(facts)) else None)
+
+
+def _refusal(facts: Facts) -> str | None:
+    try:
+        Paths.resolve(facts.paths.env)
+    except UnsafeEnvironment as error:
+        return error.message
+    return newer_writer(facts)
+
+
+def apply(
+    planned: Planned,
+    facts: Facts,
+    agreed: Callable[[Question], bool],
+    redactor: Redactor,
+    say: Callable[[str], None],
+) -> Done:
+    """Ask for each class, then apply what was agreed to in one run of setup's journal.
+
+    Each fix is a transaction of its own: one that fails stops no other (D-125).
+    """
+    if planned.refusal is not None or not planned.fixes:
+        return Done(planned.as_rows("refused"))
+    chosen = _agreed(planned.fixes, agreed)
+    declined = [fix.row("declined") for fix in planned.fixes if fix not in chosen]
+    if not chosen:
+        return Done(tuple(declined))
+    with _hub_lock(facts, chosen) as free:
+        able = [fix for fix in chosen if free or not fix.under_hub_lock]
+        blocked = [f.row("refused", "a hub is running") for f in chosen if f not in able]
+        if not able:
+            return Done((*declined, *blocked))
+        try:
+            report = _repair(facts, able, say)
+        except TfxError as error:
+            reason = redactor.text(error.message)
+            failed = [fix.row("refused", reason) for fix in able]
+            return Done((*declined, *blocked, *failed))
+    rows = (*declined, *blocked, *(_outcome(fix, report, redactor) for fix in able))
+    return Done(rows, report.run, changed=bool(report.run or report.recovered))
+
+
+def _agreed(fixes: Sequence[Fix], agreed: Callable[[Question], bool]) -> list[Fix]:
+    automatic = [fix for fix in fixes if fix.fix_class is FixClass.AUTO]
+    chosen: list[Fix] = []
+    if automatic and agreed(Question(FixClass.AUTO, tuple(fix.line for fix in automatic))):
+        chosen += automatic
+    chosen += [
+        fix
+        for fix in fixes
+        if fix.fix_class is FixClass.CONSENT and agreed(Question(FixClass.CONSENT, (fix.line,)))
+    ]
+    return chosen
+
+
+@contextlib.contextmanager
+def _hub_lock(facts: Facts, fixes: Sequence[Fix]) -> Iterator[bool]:
+    """Hold the hub's lock while files of a dead hub go; False when a hub has it (K-22)."""
+    if not any(fix.under_hub_lock for fix in fixes):
+        yield True
+        return
+    try:
+        lock = locks.try_lock(facts.probe.files.lock, _LOCK_PURPOSE)
+    except OSError:
+        lock = None
+    if lock is None:
+        yield False
+        return
+    with lock:
+        yield True
+
+
+def _repair(facts: Facts, fixes: Sequence[Fix], say: Callable[[str], None]) -> Report:
+    engine = Engine(facts.paths.setup_dir, git=facts.paths.program("git"))
+    actions = [action for fix in fixes for action in fix.actions]
+    needs_desired = any(action.asset for action in actions)
+    desired = facts.wanted.desired if needs_desired else Desired()
+    return engine.repair(desired, actions, lambda action: say(f"repairing {action.target}"))
+
+
+def _outcome(fix: Fix, report: Report, redactor: Redactor) -> FixRow:
+    wanted = {action.target for action in fix.actions}
+    if wanted & set(report.recovered):
+        return fix.row("applied", "the interrupted run was finished")
+    found = [o for o in report.outcomes if o.action.target in wanted]
+    good = {OutcomeStatus.CHANGED, OutcomeStatus.UNCHANGED}
+    bad = next((o for o in found if o.status not in good), None)
+    if not found:
+        return fix.row("refused", "it changed since the plan was made; nothing was written")
+    if bad is None:
+        return fix.row("applied", redactor.text(found[0].reason))
+    refused = bad.status in {OutcomeStatus.CONFLICT, OutcomeStatus.REFUSED}
+    return fix.row("refused" if refused else "failed", redactor.text(bad.reason))
+
+
+def plan_shower(facts: Facts) -> Callable[[Finding], Mapping[str, JsonValue] | None]:
+    """Return what tells the plan of a finding's repair as data (D-177)."""
+    engine = Engine(facts.paths.setup_dir, git=facts.paths.program("git"))
+
+    def show(finding: Finding) -> Mapping[str, JsonValue] | None:
+        repair = finding.repair
+        if repair is None or not repair.actions:
+            return None
+        return {"actions": [_shown(action, engine, facts) for action in repair.actions]}
+
+    return show
+
+
+def _shown(action: Action, engine: Engine, facts: Facts) -> JsonValue:
+    text = ""
+    if action.asset and action.kind in {ActionKind.CREATE, ActionKind.UPDATE}:
+        with contextlib.suppress(TfxError):
+            text = engine.diff(facts.wanted.desired, action).text
+    return {
+        "kind": action.kind.value,
+        "reason": action.reason.value,
+        "target": action.target,
+        "before": _state(action.disk),
+        "after": _state(action.new),
+        "diff": text,
+        "reversible": action.kind is not ActionKind.RECORD,
+    }
+
+
+def _state(state: State | None) -> JsonValue:
+    if state is None:
+        return None
+    mode = None if state.mode is None else f"{state.mode:04o}"
+    return {"sha256": state.sha256 or None, "mode": mode}

@@ -1,0 +1,126 @@
+"""Take out of a report what must not be pasted: home, user, host, tokens (D-27).
+
+The one place where rows, remedies and tracebacks are cleaned; knows no check.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from socket import gethostname
+
+from tfx.core.paths import Paths
+from tfx.doctor.model import Finding, Remedy
+from tfx.errors import JsonValue
+from tfx.result import printable
+
+HIDDEN = "***"
+_SECRET_NAME = re.compile(r"token|secret|key|passw|auth|credential", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+_SHORTEST_NAME = 3
+# Names that identify nobody and stand in paths and messages of every machine.
+_COMMON = frozenset({"root", "user", "users", "home", "admin", "localhost", "host", "tmp", "tfx"})
+_URL_USER = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s@'\"]+@", re.IGNORECASE)
+_BEARER = re.compile(r"(?P<word>bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    r"(?P<name>[\w.-]*(?:token|secret|apikey|api_key|api-key|password|passwd|authorization"
+    r"|credential)[\w.-]*)"
+    r"(?P<sign>[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s\"'&,;}\]]+)",
+    re.IGNORECASE,
+)
+_WELL_KNOWN = re.compile(
+    r"\b(?:sk-[A-Za-z0-9_-]{8,}|gh[opsu]_[A-Za-z0-9]{8,}|github_pat_\w{8,}|xox[abp]-[\w-]{8,}"
+    r"|AIza[\w-]{20,}|AKIA[A-Z0-9]{12,})"
+)
+
+
+class Redactor:
+    """Cleans every text of a report; made once for each run."""
+
+    def __init__(self, paths: Paths, *, user: str | None = None, host: str | None = None) -> None:
+        home = str(paths.home)
+        homes = sorted({home, os.path.realpath(home)} - {"/", ""}, key=len, reverse=True)
+        self._homes = [re.compile(re.escape(each) + r"(?![\w.-])") for each in homes]
+        self._names = [
+            (re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])"), mark)
+            for name, mark in (
+                (user if user is not None else _user(paths), "<user>"),
+                (host if host is not None else gethostname(), "<host>"),
+            )
+            if len(name) >= _SHORTEST_NAME and name.casefold() not in _COMMON
+        ]
+        self._secrets = sorted(
+            {
+                value
+                for name, value in paths.env.items()
+                if _SECRET_NAME.search(name)
+                and len(value) >= _SHORTEST_SECRET
+                and not value.startswith("/")
+            },
+            key=len,
+            reverse=True,
+        )
+
+    def text(self, text: str) -> str:
+        """Return a text without what identifies the user or opens a door."""
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        text = _URL_USER.sub(rf"\g<scheme>{HIDDEN}@", text)
+        text = _BEARER.sub(rf"\g<word> {HIDDEN}", text)
+        text = _ASSIGNED.sub(_hide_value, text)
+        text = _WELL_KNOWN.sub(HIDDEN, text)
+        for home in self._homes:
+            text = home.sub("~", text)
+        for name, mark in self._names:
+            text = name.sub(mark, text)
+        return printable(text)
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """Return a JSON value with every text in it cleaned."""
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return {self.text(name): self.value(item) for name, item in value.items()}
+            case list():
+                return [self.value(item) for item in value]
+            case _:
+                return value
+
+    def details(self, details: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return details with every text in them cleaned."""
+        return {self.text(name): self.value(item) for name, item in details.items()}
+
+    def finding(self, finding: Finding) -> Finding:
+        """Return a finding with all its texts cleaned."""
+        return replace(
+            finding,
+            target=self.text(finding.target),
+            summary=self.text(finding.summary),
+            details=self.details(finding.details),
+            remedies=tuple(self._remedy(remedy) for remedy in finding.remedies),
+        )
+
+    def _remedy(self, remedy: Remedy) -> Remedy:
+        command = None if remedy.command is None else self.text(remedy.command)
+        return Remedy(self.text(remedy.text), command, remedy.shell)
+
+
+def _hide_value(found: re.Match[str]) -> str:
+    value = found["value"]
+    plain = (
+        value in {HIDDEN, "Bearer", "Basic", "bearer", "basic"}
+        or value.startswith(("/", "~"))
+        or (value.isdigit() and len(value) < _SHORTEST_NAME)  # a count of them
+    )
+    return found[0] if plain else f"{found['name']}{found['sign']}{HIDDEN}"
+
+
+def _user(paths: Paths) -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return paths.env.get("USER", "")
