@@ -67,9 +67,10 @@ def doctor(
         bool, typer.Option("--all-shells", help="Every installed shell in every mode.")
     ] = False,
 ) -> None:
-    """Find out why an agent CLI, its hooks, its skills or the hub do not work; change nothing.
+    """Find out why agent CLIs, hooks, skills or the hub do not work.
 
-    Looks at every agent in every shell, at what tfx installed, at the hub and at the machine.
+    Changes nothing without `--fix`. Looks at every agent in every shell, at what tfx installed, at
+    the hub and at the machine.
     """
 
     def options() -> Options:
