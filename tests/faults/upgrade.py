@@ -24,6 +24,7 @@ from pathlib import Path
 
 import apsw
 import msgspec
+import psutil
 
 from tests.faults.disks import Disk
 from tests.upgrade.scenes import (
@@ -188,19 +189,23 @@ def kill_parent(place: Path, seed: int) -> str:
     time.sleep(chance.random() * 1.2)
     child.kill()
     child.wait()
-    time.sleep(0.05)
-    _wait_for_lock(site)
+    _wait_for_workers(site)
     found = verdict_of(site.database, old)
     ends_well(site, Task.UPGRADE, None, old)
     return f"parent: {found}"
 
 
+def _wait_for_workers(site: Site) -> None:
+    """Wait until the orphaned worker has ended; it may not have taken the lock yet."""
+    home = str(site.home)
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if run.MODULE in each.cmdline() and each.environ().get("HOME") == home:
+                each.wait(60)
+
+
 def _wait_for_lock(site: Site) -> None:
-    """Wait until no worker holds the lock; one that was orphaned may not have taken it yet."""
-    lock = site.database.with_name("hub.db.lock")
-    for _ in range(3):
-        assert locks.wait_until_free(lock, 60)
-        time.sleep(0.1)
+    assert locks.wait_until_free(site.database.with_name("hub.db.lock"), 60)
 
 
 # --------------------------------------------------------------------------------- disks

@@ -236,15 +236,27 @@ def test_u107_a_step_that_raises_or_loses_rows_leaves_the_old_database(
 
     def loses(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
         outcome = real.transform(connection, now_ms, tell)
-        connection.execute("DROP TRIGGER messages_go_with_their_stream")
-        connection.execute("DELETE FROM messages WHERE stream = (SELECT max(stream) FROM messages)")
+        connection.execute("INSERT INTO forgetting SELECT max(stream) FROM messages")
+        connection.execute("DELETE FROM deliveries WHERE message IN (SELECT * FROM forgetting)")
+        connection.execute("DELETE FROM messages WHERE stream IN (SELECT * FROM forgetting)")
+        connection.execute("DELETE FROM log WHERE stream IN (SELECT * FROM forgetting)")
+        connection.execute("DELETE FROM forgetting")
+        return outcome
+
+    def changes(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
+        outcome = real.transform(connection, now_ms, tell)
+        [guard] = [o.sql for o in registry.objects_of(2) if "log_is_never_edited" in o.sql]
+        connection.execute("DROP TRIGGER log_is_never_edited")
+        connection.execute("UPDATE log SET payload = x'00' WHERE seq = 100")
+        connection.execute(guard)
         return outcome
 
     def raises(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
         real.transform(connection, now_ms, tell)
         raise apsw.SQLError("in the middle")
 
-    for transform, phase in ((loses, Phase.VERIFY), (raises, Phase.TRANSFORM)):
+    broken_steps = ((loses, Phase.VERIFY), (changes, Phase.VERIFY), (raises, Phase.TRANSFORM))
+    for transform, phase in broken_steps:
         broken = steps.Step(
             1, 2, may_leave_out=True, rebuilt=real.rebuilt, scan=real.scan,
             transform=transform, prove=real.prove,
