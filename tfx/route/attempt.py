@@ -91,13 +91,13 @@ def _watched(order: Order, files: Files, interrupts: Interrupts, watch: _Watch) 
             _opened(stack, files.prompt, os.O_RDONLY),
             _opened(stack, files.stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
             _opened(stack, files.stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
+            announce=watch.listens_on,
         )
         try:
             agent = Session(order.argv, env=order.env, cwd=order.cwd, streams=streams)
         except OSError as error:
             code = _NOT_STARTED[isinstance(error, FileNotFoundError)]
             return Ended(code, 0.0, why=f"cannot be started: {error.strerror or error}")
-        watch.tell(agent.pid)
     ended_itself = _wait(agent, order.timeout_s, interrupts)
     left = agent.exit_code()
     if ended_itself and left == 0:
@@ -203,10 +203,10 @@ class _Watch:
             os.close(read_end)
             os.close(nothing)
 
-    def tell(self, group: int) -> None:
-        """Name the group to look after."""
-        with contextlib.suppress(OSError):
-            os.write(self._write_end, f"{group}\n".encode())
+    @property
+    def listens_on(self) -> int | None:
+        """The descriptor that takes the group's number; None when there is no watch."""
+        return None if self._process is None else self._write_end
 
     def __enter__(self) -> Self:
         return self
