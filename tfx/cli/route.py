@@ -88,7 +88,8 @@ def route(
         from tfx.route.perform import perform
 
         said = order()
-        screen.progress(f"running {role}")
+        if sys.stderr.isatty():  # another program that reads our errors gets only errors
+            screen.progress(f"running {role}")
         return perform(paths, said)
 
     if role == "roles" and prompt is None:

@@ -158,11 +158,17 @@ def spawn_detached(
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The open files that a program gets as its standard input, output and error."""
+    """The open files of a program; `announce` gets its pid and a line end before it begins."""
 
     stdin: int
     stdout: int
     stderr: int
+    announce: int | None = None
+
+    def begin(self) -> None:
+        """Announce; runs between fork and exec and so does nothing but one system call."""
+        if self.announce is not None:
+            os.write(self.announce, b"%d\n" % os.getpid())
 
 
 class Session:
@@ -190,6 +196,7 @@ class Session:
             stderr=streams.stderr if streams else subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            preexec_fn=streams.begin if streams and streams.announce is not None else None,  # noqa: PLW1509  (see begin)
         )
         self.pid = self._child.pid
         self.stdout, self.stderr = (

@@ -25,15 +25,16 @@ _STEP_S = 0.02
 _POLL_S = 0.05
 _NOT_STARTED = {True: 127, False: 126}  # as a shell says it: not found, not executable
 
-# Stands beside the agent and ends its group when we die without a word (SIGKILL, say).
-_WATCH = """read -r word && exit 0
-kill -TERM "-$1" 2>/dev/null
+# Is there before the agent, is told its group, and ends it when we die without a word (SIGKILL).
+_WATCH = """read -r group || exit 0
+read -r word && exit 0
+kill -TERM "-$group" 2>/dev/null
 left=25
-while [ "$left" -gt 0 ] && kill -0 "-$1" 2>/dev/null; do
+while [ "$left" -gt 0 ] && kill -0 "-$group" 2>/dev/null; do
     sleep 0.2 2>/dev/null || sleep 1
     left=$((left - 1))
 done
-kill -KILL "-$1" 2>/dev/null"""
+kill -KILL "-$group" 2>/dev/null"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +79,31 @@ def attempt(order: Order, files: Files, interrupts: Interrupts) -> Ended:
     the files cannot be opened; an agent that cannot be started is an end with status 126 or 127.
     """
     adopt_orphans()
-    strangers = below(os.getpid())
+    with _Watch() as watch:
+        return _watched(order, files, interrupts, watch)
+
+
+def _watched(order: Order, files: Files, interrupts: Interrupts, watch: _Watch) -> Ended:
+    outsiders = below(os.getpid())
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
         streams = Streams(
             _opened(stack, files.prompt, os.O_RDONLY),
             _opened(stack, files.stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
             _opened(stack, files.stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
+            announce=watch.listens_on,
         )
         try:
             agent = Session(order.argv, env=order.env, cwd=order.cwd, streams=streams)
         except OSError as error:
             code = _NOT_STARTED[isinstance(error, FileNotFoundError)]
             return Ended(code, 0.0, why=f"cannot be started: {error.strerror or error}")
-    with _Watch(agent.pid) as watch:
-        outsiders = strangers | watch.processes()
-        ended_itself = _wait(agent, order.timeout_s, interrupts)
-        left = agent.exit_code()
-        if ended_itself and left == 0:
-            agent.reap()
-        else:
-            left = _end(agent, outsiders)
+    ended_itself = _wait(agent, order.timeout_s, interrupts)
+    left = agent.exit_code()
+    if ended_itself and left == 0:
+        agent.reap()
+    else:
+        left = _end(agent, outsiders)
     seconds = time.monotonic() - started
     return Ended(
         _as_shells_say(left),
@@ -182,12 +187,12 @@ def _collect_orphans(agent: Session, outsiders: frozenset[Descendant]) -> None:
 class _Watch:
     """Ends the agent's group should this process disappear."""
 
-    def __init__(self, group: int) -> None:
+    def __init__(self) -> None:
         read_end, self._write_end = os.pipe()
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
             self._process: Session | None = Session(
-                ("/bin/sh", "-c", _WATCH, "tfx-route-watch", str(group)),
+                ("/bin/sh", "-c", _WATCH, "tfx-route-watch"),
                 env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
                 cwd=Path("/"),
                 streams=Streams(read_end, nothing, nothing),
@@ -198,18 +203,17 @@ class _Watch:
             os.close(read_end)
             os.close(nothing)
 
-    def processes(self) -> frozenset[Descendant]:
-        """Return the watch itself, so that nobody takes it for the agent's."""
-        if self._process is None:
-            return frozenset()
-        return frozenset(one for one in below(os.getpid()) if one.pid == self._process.pid)
+    @property
+    def listens_on(self) -> int | None:
+        """The descriptor that takes the group's number; None when there is no watch."""
+        return None if self._process is None else self._write_end
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):
-            os.write(self._write_end, b"done\n")
+            os.write(self._write_end, b"done\ndone\n")  # one line, or both of an unused one
         os.close(self._write_end)
         if self._process is not None:
             self._process.reap()
