@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfx.core.files import replace_atomically
+from tfx.core.files import is_file, replace_atomically
 from tfx.core.locks import Holder
 
 FORMAT = 1
@@ -53,7 +53,7 @@ class HubState:
 
 def read(path: Path) -> HubState | None:
     """Return what the state file says, or None for a missing, torn or foreign one."""
-    if not path.is_file():  # a pipe in its place would be waited for
+    if not is_file(path):  # a pipe in its place would be waited for
         return None
     try:
         with path.open("rb") as file:
