@@ -65,7 +65,16 @@ class Asset:
 def installation() -> tuple[str, ...]:
     """Return the absolute command of this installation (K-18)."""
     script = Path(sysconfig.get_path("scripts")) / "tfx"
-    return (str(script),) if script.is_file() else (sys.executable, "-I", "-m", "tfx")
+    return (str(script),) if script.is_file() else (interpreter(), "-I", "-m", "tfx")
+
+
+def interpreter() -> str:
+    """Return the absolute interpreter of this installation, the same however tfx was started.
+
+    `sys.executable` is `python` or `python3` as typed; entries that differ so would flip (S-4).
+    """
+    script = Path(sysconfig.get_path("scripts")) / "python3"
+    return str(script) if script.is_file() else sys.executable
 
 
 def bundled(paths: Paths, folder: str) -> tuple[Asset, ...]:
@@ -172,7 +181,7 @@ def _status_line(
     for agent, home in _with_hooks(paths, agents):
         if agent.hooks is None:
             continue
-        command = shlex.join([sys.executable, "-I", str(home / asset.name)])
+        command = shlex.join([interpreter(), "-I", str(home / asset.name)])
         yield WantedEntry(
             agent=agent.name,
             file=agent.hooks.file.resolve(paths),
@@ -193,7 +202,7 @@ def _hooks(paths: Paths, agents: tuple[Agent, ...], settings: Settings) -> Itera
     for agent, home in _with_hooks(paths, agents):
         if agent.hooks is None:
             continue
-        command = shlex.join([sys.executable, "-I", str(home / asset.name)])
+        command = shlex.join([interpreter(), "-I", str(home / asset.name)])
         run: JsonValue = {"type": "command", "command": command, "timeout": HOOK_LIMIT_S}
         for event in HOOK_EVENTS:
             if event in agent.hooks.events:

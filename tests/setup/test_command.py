@@ -6,11 +6,12 @@ import hashlib
 import json
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support import Machine, Ran, listing
+from tests.support import Machine, Ran, listing, tfx
 
 SKILL = ".claude/skills/tfx-setup/SKILL.md"
 SCRIPT = ".claude/scripts/tfx-route.sh"
@@ -46,6 +47,21 @@ def test_s4_second_run_writes_nothing(machine: Machine) -> None:
     assert again.data["counts"]["changed"] == 0
     assert again.data["run"] is None
     assert listing(machine.home) == before
+
+
+@pytest.mark.parametrize("name", ["python", "python3"])
+def test_s4_entries_are_the_same_however_tfx_is_started(machine: Machine, name: str) -> None:
+    machine.setup()
+    interpreter = Path(sys.executable).parent / name
+    again = tfx(
+        machine.home,
+        "setup",
+        "--check",
+        "--json",
+        env=machine.env,
+        command=(str(interpreter), "-m", "tfx"),
+    )
+    assert again.code == 0, again.out
 
 
 def test_first_run_installs_scripts_and_one_copy_of_each_skill(machine: Machine) -> None:
