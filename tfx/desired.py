@@ -65,7 +65,7 @@ class Asset:
 def installation() -> tuple[str, ...]:
     """Return the absolute command of this installation (K-18)."""
     script = Path(sysconfig.get_path("scripts")) / "tfx"
-    return (str(script),) if script.is_file() else (interpreter(), "-I", "-m", "tfx")
+    return (str(script),) if is_file(script) else (interpreter(), "-I", "-m", "tfx")
 
 
 def interpreter() -> str:
@@ -74,7 +74,7 @@ def interpreter() -> str:
     `sys.executable` is `python` or `python3` as typed; entries that differ so would flip (S-4).
     """
     script = Path(sysconfig.get_path("scripts")) / "python3"
-    return str(script) if script.is_file() else sys.executable
+    return str(script) if is_file(script) else sys.executable
 
 
 def bundled(paths: Paths, folder: str) -> tuple[Asset, ...]:
