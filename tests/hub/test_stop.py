@@ -63,7 +63,7 @@ def test_h_17_a_signal_answers_every_wait_at_once(hub: RunningHub, signum: signa
             pool.submit(hub.post, "/v1/poll_messages", {"agent_id": name, "wait_ms": 45_000})
             for name in names
         ]
-        _until(lambda: hub.get("/status").document["queues"]["open_waits"] >= 50)  # the stream too
+        _until(lambda: hub.get("/status").document["queues"]["open_waits"] >= 51)  # the stream too
         os.kill(hub.pid, signum)
         replies = [poll.result(timeout=20) for poll in polls]
         assert [reply.data["messages"] for reply in replies] == [[]] * 50
