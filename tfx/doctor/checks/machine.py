@@ -30,7 +30,7 @@ MOST_SKEW_S = 5.0
 _ST_NOEXEC = 8
 _ANSWER_S = 2.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+\w*")
-_HOSTS = ("registry.npmjs.org", "pypi.org", "api.anthropic.com", "api.openai.com")
+_HOSTS = ("api.anthropic.com", "api.openai.com")  # no index host is named anywhere in tfx
 _HTTPS = 443
 
 
@@ -228,7 +228,7 @@ def judge_log(last_at_ms: int | None, now_ms: int) -> Finding:
 
 
 def network(facts: Facts) -> Iterator[Finding]:
-    """Yield whether registries and APIs can be reached; never worse than warn (D-116)."""
+    """Yield whether the agents' APIs can be reached; never worse than warn (D-116)."""
     env = facts.paths.env
     proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY") if env.get(name)]
     bundle = next((n for n in ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS") if env.get(n)), None)
@@ -304,9 +304,9 @@ CHECKS = (
     Check(
         "network",
         Group.MACHINE,
-        "reachability of registries and APIs",
+        "reachability of the agents' APIs",
         Explanation(
-            "Whether the npm and Python registries and two APIs accept connections.",
+            "Whether two APIs that agents talk to accept connections.",
             "An agent that cannot reach its service fails with messages of many kinds.",
             "One TCP connection to each host, two seconds at most; the names of proxy variables.",
             "Mend the network, the proxy or the firewall.",
