@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -189,4 +190,5 @@ def benching(root: Path) -> Iterator[Bench]:
         yield made
     finally:
         for process in made.processes():
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ended by itself meanwhile
+                process.kill()

@@ -16,7 +16,8 @@ TIMES_OUT: Expected = (Reason.TIMEOUT, End.DEADLINE, None)
 class Case:
     """One start-up file: for the shells of the Bourne family, and for fish.
 
-    `complains`: something is left of stderr. `config_lost`: where the file had no effect at all.
+    `complains`: something is left of stderr; None: it may be. `config_lost`: where the file had no
+    effect at all.
     The last three are exceptions by shell.
     """
 
@@ -24,7 +25,7 @@ class Case:
     bourne: str
     fish: str
     expects: Expected = ANSWERS
-    complains: bool = False
+    complains: bool | None = False
     config_lost: frozenset[str] = frozenset()
     texts: dict[str, str] = field(default_factory=dict)
     exceptions: dict[str, Expected] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class Case:
     def expected(self, shell: str) -> Expected:
         return self.exceptions.get(shell, self.expects)
 
-    def expects_complaint(self, shell: str) -> bool:
+    def expects_complaint(self, shell: str) -> bool | None:
         return self.complaints.get(shell, self.complains)
 
 
@@ -84,7 +85,13 @@ CASES = (
         (Reason.REPLACED, End.EXIT, 1),
         complains=True,
     ),
-    Case("d63_reexec_loop", 'exec "$HOME/again"', 'exec "$HOME/again"', TIMES_OUT),
+    Case(
+        "d63_reexec_loop",
+        'exec "$HOME/again"',
+        'exec "$HOME/again"',
+        TIMES_OUT,
+        complains=None,  # the kill may meet a shell between two lives, which then says so
+    ),
     Case("d64_reads_stdin", "read answer || :", "read answer"),
     Case(
         "d65_reads_the_terminal",
