@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,12 @@ def home(tmp_path: Path) -> Path:
     directory = tmp_path / "home"
     directory.mkdir()
     return directory
+
+
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    """What a worker sets for its whole process, called here in ours, ends with the test."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
