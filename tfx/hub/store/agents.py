@@ -12,7 +12,8 @@ import msgspec
 
 from tfx.core.identity import ProcessIdentity
 from tfx.hub.models import AgentId, LeaseId, StreamNo
-from tfx.hub.store.events import AgentRetired, Kind, Session, SessionEnded
+from tfx.hub.store.events import AgentRetired, Session, SessionEnded
+from tfx.hub.store.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

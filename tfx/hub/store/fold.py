@@ -19,7 +19,6 @@ from tfx.hub.store.events import (
     HubStarted,
     HumanClosed,
     HumanOpened,
-    Kind,
     Posted,
     Purged,
     Queued,
@@ -29,6 +28,7 @@ from tfx.hub.store.events import (
     encode_texts,
 )
 from tfx.hub.store.fold_imported import fold_imported
+from tfx.hub.store.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
