@@ -190,6 +190,8 @@ class Caller:
 
     agent: AgentId | None = None
     operator: bool = False
+    session: LeaseId | None = None
+    """The register lease that the agent's bridge holds."""
 
     @property
     def actor(self) -> AgentId:
