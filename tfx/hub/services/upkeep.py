@@ -31,7 +31,7 @@ from tfx.hub.wire.admin import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from tfx.hub.models import Caller, Limits, Retention
     from tfx.hub.services.metrics import Metrics
@@ -60,6 +60,7 @@ class Upkeep:
         vault: Vault,
         *,
         program: str,
+        probes: Mapping[str, Callable[[], Awaitable[object]]],
     ) -> None:
         self._store = store
         self._vault = vault
@@ -67,6 +68,7 @@ class Upkeep:
         self._keep = keep
         self._metrics = metrics
         self._program = program
+        self._probes = probes
         self._run = StreamNo(0)
         self._fallback_at = monotonic() + FALLBACK_S
         self._forget_at = monotonic() + RETENTION_S
@@ -101,6 +103,8 @@ class Upkeep:
         if now >= self._fallback_at:
             self._fallback_at = now + FALLBACK_S
             await self._chore("fallback", self.wake_the_forgotten)
+            for name, probe in self._probes.items():
+                await self._chore(name, probe)
         if now >= self._forget_at:
             self._forget_at = now + RETENTION_S
             await self._chore("retention", self.forget)
@@ -112,6 +116,7 @@ class Upkeep:
             await self._store.write(lambda tx: runs.jump(tx, self._run, jump))
             self._store.clock.follow(jump)
             self._store.beats.shift(jump)
+            self._store.pulses.shift(jump)
         return jump
 
     async def sweep_deliveries(self) -> int:
@@ -204,7 +209,7 @@ class Upkeep:
 
     async def _prune(self, *, dry_run: bool) -> PruneResult:
         store, keep = self._store, self._keep
-        messages_gone = dead_gone = humans_gone = agents_gone = events = 0
+        messages_gone = dead_gone = humans_gone = agents_gone = ended_gone = events = 0
         after: int | None = 0
         while after is not None:
             walk = await store.read(partial(retention.closed_messages, keep=keep, after=after))
@@ -218,6 +223,7 @@ class Upkeep:
             )
             humans_gone += len(others.humans)
             agents_gone += len(others.agents)
+            ended_gone += len(others.invocations)
             gone = await self._forget(others.streams, dry_run=dry_run)
             events += gone
             if dry_run or not gone:
@@ -227,6 +233,7 @@ class Upkeep:
             dead_letters=dead_gone,
             human_requests=humans_gone,
             agents=agents_gone,
+            invocations=ended_gone,
             events=events,
             dry_run=dry_run,
         )

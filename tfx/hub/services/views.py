@@ -12,6 +12,7 @@ import msgspec
 from tfx.errors import InvalidRequest, NotFound
 from tfx.hub.models import (
     AgentId,
+    LeaseId,
     MessageId,
     MessageType,
     StatusScope,
@@ -291,7 +292,7 @@ def _piece(payload: bytes, offset: int, room: int) -> tuple[str, int | None]:
 
 
 def _trace_item(row: Row) -> TraceItem:
-    seq, at_ms, kind, actor, body, message_id, message_type, topic, cause, human_id = row
+    seq, at_ms, kind, actor, body, message_id, message_type, topic, cause, human_id, run = row
     facts: dict[str, object] = msgspec.json.decode(str(body))
 
     def text(name: str) -> str | None:
@@ -299,6 +300,7 @@ def _trace_item(row: Row) -> TraceItem:
         return value if isinstance(value, str) else None
 
     attempt = facts.get("attempt")
+    ended = text("outcome") or text("evidence")
     return TraceItem(
         seq=int(seq),  # type: ignore[arg-type]
         at_ms=int(at_ms),  # type: ignore[arg-type]
@@ -310,6 +312,7 @@ def _trace_item(row: Row) -> TraceItem:
         topic=None if topic is None else Topic(str(topic)),
         type=None if message_type is None else MessageType(str(message_type)),
         cause=None if cause is None else MessageId(str(cause)),
-        reason=text("reason") or text("dead_reason"),
+        reason=text("reason") or text("dead_reason") or (ended if run is not None else None),
         attempt=attempt if isinstance(attempt, int) else None,
+        invocation_id=None if run is None else LeaseId(str(run)),
     )

@@ -36,11 +36,19 @@ AGENTS: Final = (
     "SELECT stream, id FROM agents WHERE retired_at_ms IS NOT NULL AND retired_at_ms <= ? "
     "ORDER BY retired_at_ms LIMIT ?"
 )
-# A jump of the clock moved rows of other streams: its run stays while any older one does.
+INVOCATIONS: Final = (
+    "SELECT stream FROM invocations WHERE ended_at_ms IS NOT NULL AND ended_at_ms <= ? "
+    "ORDER BY ended_at_ms LIMIT ?"
+)
+# A jump of the clock moved rows of other streams: its run stays while any older one does. A hold
+# lives on the stream of an agent that may be older than every run: with a jump, a run stays while
+# there is one.
 RUNS: Final = (
     "SELECT stream FROM runs WHERE started_at_ms <= ?1 AND stream <> ?2 "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM messages) "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM human_requests) "
+    "AND NOT (EXISTS (SELECT 1 FROM occupancy WHERE hold IS NOT NULL) AND EXISTS "
+    "(SELECT 1 FROM log WHERE log.stream = runs.stream AND log.kind = 'clock_jumped')) "
     "LIMIT ?3"
 )
 _FORGET: Final = (
@@ -55,6 +63,8 @@ _FORGET: Final = (
         "DELETE FROM beats WHERE agent IN "
         "(SELECT id FROM agents WHERE stream IN (SELECT stream FROM forgetting))"
     ),
+    "DELETE FROM occupancy WHERE stream IN (SELECT stream FROM forgetting)",
+    "DELETE FROM invocations WHERE stream IN (SELECT stream FROM forgetting)",
     "DELETE FROM agents WHERE stream IN (SELECT stream FROM forgetting)",
     "DELETE FROM runs WHERE stream IN (SELECT stream FROM forgetting)",
 )
@@ -69,11 +79,13 @@ class Closed:
     humans: tuple[int, ...] = ()
     agents: tuple[int, ...] = ()
     runs: tuple[int, ...] = ()
+    invocations: tuple[int, ...] = ()
 
     @property
     def streams(self) -> tuple[int, ...]:
         """All of them."""
-        return self.messages + self.dead_letters + self.humans + self.agents + self.runs
+        rows = self.messages + self.dead_letters + self.humans + self.agents
+        return rows + self.runs + self.invocations
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,8 @@ def closed_others(source: Tx | Reader, keep: Retention, run: int) -> Closed:
     if keep.messages_ms:
         rows = source.all(RUNS, (now - keep.messages_ms, run, BATCH))
         runs = tuple(int(row[0] or 0) for row in rows)
-    return Closed(humans=humans, agents=gone, runs=runs)
+    ended = _streams(source, INVOCATIONS, keep.messages_ms, now)
+    return Closed(humans=humans, agents=gone, runs=runs, invocations=ended)
 
 
 def forget(tx: Tx, streams: tuple[int, ...], counted_seq: int) -> int:

@@ -14,6 +14,7 @@ from tfx.hub.models import (
     AgentId,
     Cursor,
     DeadReason,
+    LeaseId,
     MessageId,
     MessageType,
     StatusScope,
@@ -116,6 +117,7 @@ class TraceItem(Response, frozen=True, kw_only=True):
     cause: MessageId | None
     reason: str | None
     attempt: int | None
+    invocation_id: LeaseId | None
 
 
 class TraceRequest(Request, frozen=True, kw_only=True):
