@@ -34,6 +34,12 @@ from tfx.hub.services.terminals import Terminals
 from tfx.hub.services.upkeep import Upkeep
 from tfx.hub.services.vault import Vault
 from tfx.hub.services.views import Views
+from tfx.hub.services.work.changing import Changing
+from tfx.hub.services.work.leasing import Leasing
+from tfx.hub.services.work.reviewing import Reviewing
+from tfx.hub.services.work.shapes import Shapes
+from tfx.hub.services.work.standing import Standing
+from tfx.hub.services.work.tasking import Tasking
 from tfx.hub.store.store import Store
 from tfx.hub.wire.views import SchemaView
 
@@ -73,6 +79,12 @@ class HubCore:
         self.judge = Judge(store, examine)
         life = Life(store, self.judge)
         self.agents = Agents(store, life)
+        shapes = Shapes(store.pulses)
+        self.tasking = Tasking(store, shapes)
+        self.changing = Changing(store, limits, shapes)
+        self.leasing = Leasing(store, life, shapes)
+        self.standing = Standing(store, shapes)
+        self.reviewing = Reviewing(store)
         self.attaching = Attach(store, life)
         self.retiring = Retiring(store, life)
         self.events = Events(store)
@@ -86,7 +98,7 @@ class HubCore:
         self.running = Running(store, self.judge)
         probes = {"occupancy": self.occupancy.sweep, "invocations": self.running.probe}
         self.upkeep = Upkeep(
-            store, limits, keep, self.counted, vault, program=program, probes=probes
+            store, limits, keep, self.counted, vault, life, program=program, probes=probes
         )
         self.views = Views(
             store,
@@ -147,6 +159,22 @@ class HubCore:
             ),
             self.views: ("status", "trace", "read_message"),
             self.events: ("events",),
+            self.tasking: ("work_add", "work_list", "work_show", "work_next", "work_delete"),
+            self.changing: ("work_update", "work_attach"),
+            self.leasing: (
+                "work_claim",
+                "work_renew",
+                "work_release",
+                "work_handoff",
+                "work_force_release",
+            ),
+            self.standing: ("work_beat", "work_status"),
+            self.reviewing: (
+                "work_review_claim",
+                "work_review_release",
+                "work_lock",
+                "work_unlock",
+            ),
             self.receivers: ("receiver_hold", "receiver_beat", "receiver_release"),
             self.terminals: ("terminal_open", "terminal_beat", "terminal_close"),
             self.occupancy: ("busy", "agents_free"),

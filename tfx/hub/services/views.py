@@ -292,7 +292,8 @@ def _piece(payload: bytes, offset: int, room: int) -> tuple[str, int | None]:
 
 
 def _trace_item(row: Row) -> TraceItem:
-    seq, at_ms, kind, actor, body, message_id, message_type, topic, cause, human_id, run = row
+    seq, at_ms, kind, actor, body, *names = row
+    message_id, message_type, topic, cause, human_id, number, run = names
     facts: dict[str, object] = msgspec.json.decode(str(body))
 
     def text(name: str) -> str | None:
@@ -300,6 +301,7 @@ def _trace_item(row: Row) -> TraceItem:
         return value if isinstance(value, str) else None
 
     attempt = facts.get("attempt")
+    epoch = facts.get("epoch")
     ended = text("outcome") or text("evidence")
     return TraceItem(
         seq=int(seq),  # type: ignore[arg-type]
@@ -314,5 +316,11 @@ def _trace_item(row: Row) -> TraceItem:
         cause=None if cause is None else MessageId(str(cause)),
         reason=text("reason") or text("dead_reason") or (ended if run is not None else None),
         attempt=attempt if isinstance(attempt, int) else None,
+        task=None if number is None else int(number),
+        status=text("status"),
+        lease_id=text("lease"),
+        epoch=epoch if isinstance(epoch, int) else None,
+        agent=text("agent") or text("assignee"),
+        code=text("code"),
         invocation_id=None if run is None else LeaseId(str(run)),
     )
