@@ -611,7 +611,7 @@ def test_ev_t7_a_sweep_decides_again_inside_its_transaction(play: Play) -> None:
         looked = bed.core.store.read
 
         async def then_released(query: object) -> object:
-            found = await looked(query)  # type: ignore[arg-type]
+            found: object = await looked(query)  # type: ignore[arg-type]
             await release(bed, held.hold_id)
             await hold(bed)
             return found

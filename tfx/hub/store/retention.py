@@ -68,6 +68,11 @@ LOCKS: Final = (
     "ORDER BY cleared_at_ms LIMIT ?"
 )
 LOCKS_OF: Final = "SELECT stream FROM locks WHERE task = ?"
+# Read by its receiver, never answered: nobody will owe it any more.
+OWED: Final = (
+    "SELECT count(*) FROM messages WHERE settled IS NULL AND type IN ('request', 'handoff') "
+    "AND stream IN (SELECT stream FROM forgetting)"
+)
 _FORGET: Final = (
     "DELETE FROM deliveries WHERE message IN (SELECT stream FROM forgetting)",
     "DELETE FROM messages WHERE stream IN (SELECT stream FROM forgetting)",
@@ -181,14 +186,15 @@ def forget(tx: Tx, streams: tuple[int, ...], counted_seq: int) -> int:
         "SELECT count(*) FROM deliveries WHERE state = 'dead' "
         "AND message IN (SELECT stream FROM forgetting)"
     )
+    owed = tx.one(OWED)
     for statement in _FORGET:
         connection.execute(statement)
     connection.execute("DELETE FROM log WHERE stream IN (SELECT stream FROM forgetting)")
     gone = connection.changes()
     connection.execute("DELETE FROM forgetting")
     connection.execute("UPDATE counted SET forgotten_seq = max(forgotten_seq, ?)", (highest,))
-    if dead is not None and dead[0]:
-        tx.effects.append(Counted(dead=-int(dead[0])))
+    if dead is not None and owed is not None and (dead[0] or owed[0]):
+        tx.effects.append(Counted(dead=-int(dead[0] or 0), owed=-int(owed[0] or 0)))
     return gone
 
 
