@@ -163,6 +163,11 @@ async def finish(
     return await bed.core.invocations.invocation_finish(NOBODY, request)
 
 
+async def notify(bed: Bed, run: str, by: str = "boss") -> invocations.InvocationNotifyResult:
+    request = invocations.InvocationNotifyRequest(invocation_id=run, by=AgentId(by))
+    return await bed.core.invocations.invocation_notify(NOBODY, request)
+
+
 async def listed(bed: Bed, **wanted: object) -> tuple[invocations.InvocationView, ...]:
     request = msgspec.convert(wanted, invocations.InvocationsRequest)
     return (await bed.core.running.invocations(NOBODY, request)).invocations
