@@ -34,6 +34,14 @@ ELSEWHERE = {
     "shutdown": "tfx hub stop",
     "snapshot": "tfx backup create",
     "notices": "hooks",
+    **dict.fromkeys(
+        (
+            *("receiver_hold", "receiver_beat", "receiver_release"),
+            *("terminal_open", "terminal_beat", "terminal_close"),
+            *("invocation_start", "invocation_beat", "invocation_finish", "invocation_notify"),
+        ),
+        "programs that deliver turns, the bridge and route: the holder is their process",
+    ),
 }
 
 
