@@ -441,6 +441,26 @@ def test_ev_b9_ev_t9_nine_hours_of_sleep_take_nothing_over_in_the_grace_window(p
     play(story)
 
 
+def test_ev_b9_every_deadline_of_every_tier_moves_with_the_sleep(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        await bed.tick(GRACE_MS)
+        await hold(bed, process=far(), ttl_ms=600_000)
+        await open_terminal(bed, "bob", far(), 600_000)
+        await start(bed, "bob", far(), kind=TERMINAL, ttl_ms=600_000)
+        bed.clock.sleep_ms(9 * HOUR_MS)
+        await bed.tick()
+        await bed.tick(599_999)
+        assert await bed.core.occupancy.sweep() == 0
+        assert (await bed.core.running.probe()).lost == ()
+        assert [seat.evidence for seat in (await busy(bed)).seats] == [None] * 3
+        await bed.tick(1)
+        assert await bed.core.occupancy.sweep() == 2
+        assert len((await bed.core.running.probe()).lost) == 1
+
+    play(story)
+
+
 def test_ev_b9_ev_t9_a_clock_that_steps_back_and_forth_ends_nothing(play: Play) -> None:
     async def story(bed: Bed) -> None:
         await bed.register("bob")
@@ -613,13 +633,14 @@ def test_ev_t7_a_sweep_decides_again_inside_its_transaction(play: Play) -> None:
         async def then_released(query: object) -> object:
             found: object = await looked(query)  # type: ignore[arg-type]
             await release(bed, held.hold_id)
-            await hold(bed)
+            await hold(bed, process=msgspec.structs.replace(me(), pid=77))
             return found
 
         bed.core.store.read = then_released  # type: ignore[method-assign, assignment]
         assert await bed.core.occupancy.sweep() == 0
         bed.core.store.read = looked  # type: ignore[method-assign]
-        assert (await busy(bed)).busy
+        assert len((await busy(bed)).seats) == 1  # another than the one that was looked at
+        assert await bed.core.occupancy.sweep() == 1
 
     play(story)
 

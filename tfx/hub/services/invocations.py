@@ -91,6 +91,7 @@ class Invocations:
         if not isinstance(body, InvocationStarted):
             said = "the key was used for another operation"
             raise StateConflict(said, code="idempotency-conflict")
+        self._judge.beat(LeaseId(body.id))
         return InvocationStartResult(
             invocation_id=LeaseId(body.id), agent_id=name, started_at_ms=event.at_ms
         )

@@ -79,7 +79,10 @@ class Judge:
         )
 
     def beat(self, seat_id: LeaseId) -> None:
-        """Take a sign of life; volatile, never an event."""
+        """Take a sign of life, the beginning being the first; volatile, never an event.
+
+        It moves with a jump of the clock, and every deadline that runs from it (EV-B9).
+        """
         pulses, now_ms = self._store.pulses, self._store.clock.now_ms()
         old = pulses.get(seat_id)
         pulses.take(seat_id, 1 if old is None else old.sequence + 1, now_ms, now_ms)

@@ -84,8 +84,9 @@ class Receivers:
             )
             return occupancy.hold(tx, known.stream, body, op)
 
-        event = await self._store.write(command)
-        return _held(event, self._store.clock.now_ms())
+        result = _held(await self._store.write(command), self._store.clock.now_ms())
+        self._judge.beat(result.hold_id)
+        return result
 
     async def receiver_beat(self, caller: Caller, request: ReceiverBeatRequest) -> BeatResult:
         """Take a holder's sign of life; an old one gets StateConflict `lease-lost` (EV-B7)."""

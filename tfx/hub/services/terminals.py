@@ -75,6 +75,7 @@ class Terminals:
         if not isinstance(body, TerminalOpened):
             said = "the key was used for another operation"
             raise StateConflict(said, code="idempotency-conflict")
+        self._judge.beat(LeaseId(body.terminal))
         _, seats = await self._store.read(lambda reader: self._judge.seats(reader, name))
         return TerminalOpenResult(
             agent_id=name,
