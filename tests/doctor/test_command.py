@@ -113,40 +113,15 @@ def test_d7_one_document_on_stdout_and_the_same_status_as_text(tmp_path: Path) -
 
 # An id is never renamed or used again: users skip by it, programs read it (D-176).
 IDS = [
-    *("cli.matrix", "shell.rc", "shell.path", "shell.columns"),
-    *(
-        "cli.duplicates",
-        "cli.exec",
-        "cli.version",
-        "cli.arch",
-        "cli.shim",
-        "cli.method",
-        "cli.auth",
-    ),
-    *("settings.json", "mcp.registration", "mcp.servers", "skills"),
-    *(
-        "self",
-        "config",
-        "assets.manifest",
-        "setup.journal",
-        "setup.lock",
-        "setup.backups",
-        "perm",
-        "cache",
-    ),
-    *(
-        "hub.health",
-        "hub.pid",
-        "hub.port",
-        "hub.tokens",
-        "hub.queues",
-        "db.file",
-        "db.integrity",
-        "db.backups",
-        "db.log",
-    ),
-    *("runtime", "locale", "time", "network"),
-]
+    "cli.matrix", "shell.rc", "shell.path", "shell.columns",
+    "cli.duplicates", "cli.exec", "cli.version", "cli.arch", "cli.shim", "cli.method", "cli.auth",
+    "settings.json", "mcp.registration", "mcp.servers", "skills",
+    "self", "config", "assets.manifest", "setup.journal", "setup.lock", "setup.backups", "perm",
+    "cache",
+    "hub.health", "hub.pid", "hub.port", "hub.tokens", "hub.queues",
+    "db.file", "db.integrity", "db.backups", "db.log",
+    "runtime", "locale", "time", "network",
+]  # fmt: skip
 
 
 def test_d17_d25_d31_d176_ids_are_stable_and_stand_in_one_tuple() -> None:
