@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 OLD_DAYS = 30
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
+_MINUTE_MS = 60_000
 _PRIVATE_DIR = 0o700
 _GROUP_OR_OTHERS = 0o077
 _NO_ANSWER = ("worker-", "spawn-")  # codes of a reader that ended before it had an answer
@@ -158,7 +159,9 @@ def judge_age(made_at_ms: int, now_ms: int, lost: Traffic | None) -> Finding:
 def _age(age_ms: int) -> str:
     if age_ms >= 2 * _DAY_MS:
         return f"{age_ms // _DAY_MS} days"
-    return f"{age_ms // _HOUR_MS} h" if age_ms >= _HOUR_MS else f"{age_ms // 60_000} min"
+    if age_ms >= _HOUR_MS:
+        return f"{age_ms // _HOUR_MS} h"
+    return f"{age_ms // _MINUTE_MS} min" if age_ms >= _MINUTE_MS else "less than a minute"
 
 
 def none_yet(lost: Traffic | None) -> Finding:
