@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from tfx.core import canonical_json, database
 from tfx.errors import InvalidRequest
-from tfx.hub.store.events import Kind, encode_texts, event_id
+from tfx.hub.store.events import encode_texts, event_id
 from tfx.hub.store.humans import digest_of
+from tfx.hub.store.kinds import Kind
 
 if TYPE_CHECKING:
     from tfx.core.database import Connection

@@ -14,7 +14,8 @@ from tfx.core import database
 from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import AgentId, StreamNo
 from tfx.hub.schema import registry
-from tfx.hub.store.events import Acked, Kind, event_id
+from tfx.hub.store.events import Acked, event_id
+from tfx.hub.store.kinds import Kind
 from tfx.hub.store.tx import Tx
 from tfx.hub.wire import agents
 from tfx.hub.wire.admin import RebuildRequest

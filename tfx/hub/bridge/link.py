@@ -41,6 +41,20 @@ class Place:
     token: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Who the bridge is to the hub: the agent and its register lease (K-27)."""
+
+    name: str
+    session: str | None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What tells the hub so, beside a call."""
+        session = {} if self.session is None else {"Tfx-Session": self.session}
+        return {"Tfx-Agent": self.name, **session}
+
+
 class Hub:
     """The hub as all calls of this bridge share it: its place, and who the bridge is to it."""
 
@@ -49,7 +63,7 @@ class Hub:
         self._files = HubFiles.of(paths)
         self._lock = threading.Lock()
         self._place: Place | None = None
-        self._attached: tuple[str, str | None] | None = None
+        self._attached: tuple[str, Attached | None] | None = None
         self._failed_at = -PERSIST_S
         self._failure: TfxError | None = None
         self.client: str | None = None
@@ -90,15 +104,15 @@ class Hub:
             if self._place is place:
                 self._place = None
 
-    def agent(self, exchange: Exchange, place: Place) -> str | None:
-        """Return our name at this run of the hub, asking for it once (K-27)."""
+    def agent(self, exchange: Exchange, place: Place) -> Attached | None:
+        """Return who we are at this run of the hub, asking for it once (K-27)."""
         attached = self._attached
         if attached is None or attached[0] != place.instance:
             attached = (place.instance, self._attach(exchange))
             self._attached = attached
         return attached[1]
 
-    def _attach(self, exchange: Exchange) -> str | None:
+    def _attach(self, exchange: Exchange) -> Attached | None:
         found = ancestry.belongs_to(default_cli=self.client or ancestry.UNKNOWN_CLI)
         if found is None:
             return None
@@ -112,8 +126,9 @@ class Hub:
         answer = exchange.send("POST", "/v1/attach", data, timeout_s=ANSWER_S)
         if answer.status != _OK:
             return None  # what is wrong will be told to the call itself
-        name = json.loads(answer.body)["data"]["agent_id"]
-        return name if isinstance(name, str) else None
+        told = json.loads(answer.body)["data"]
+        name, session = told["agent_id"], told["lease_id"]
+        return Attached(name, session) if isinstance(name, str) else None
 
     def _recorded(self) -> Place | None:
         token = tokens.read_bus(self._paths, self._files)
@@ -187,7 +202,7 @@ class Link:
             self._place, self._exchange = place, Exchange(place.url, place.token)
         exchange = self._exchange
         agent = self._hub.agent(exchange, place)
-        named = {} if agent is None else {"Tfx-Agent": agent}
+        named = {} if agent is None else agent.headers
         if self._cancelled:
             return None
         answer = exchange.send(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
@@ -17,7 +18,7 @@ from tfx.errors import StateConflict
 from tfx.hub.schema.identity import Identity, Stamp, differences, hash_of, identify
 from tfx.hub.schema.triflux import is_known_extra
 
-CURRENT: Final = 2
+CURRENT: Final = 3
 FOLD: Final = 1
 """The version of the fold: raised when the same log would give other projections (K-23)."""
 APPLICATION_ID: Final = 0x74667868
@@ -26,11 +27,27 @@ HASHES: Final[Mapping[int, str]] = MappingProxyType(
     {
         1: "40f251b6a1088f7f193b6e1adf1d2a1fcf5d46ef273b6660a1af70dd651a0915",
         2: "409676107ae87e14753f6fdd1777e133b210664dafd083753598e4e6ad1a2a6a",
+        3: "5099dec8a3cd0c4afa4fc40100aa0257411b0c1eb934c749e8e0320049d53a97",
     }
 )
 """Every known version and the hash of its text, pinned (U-31, U-36)."""
 
-PROJECTIONS: Final = ("runs", "agents", "subscriptions", "messages", "deliveries", "human_requests")
+PROJECTIONS: Final = (
+    "runs",
+    "agents",
+    "subscriptions",
+    "messages",
+    "deliveries",
+    "human_requests",
+    "tasks",
+    "blockers",
+    "artifacts",
+    "work_leases",
+    "review_leases",
+    "locks",
+    "occupancy",
+    "invocations",
+)
 """The tables that a rebuild drops, recreates and folds again."""
 
 
@@ -98,6 +115,7 @@ class Definition:
     sql: str
 
 
+@cache
 def objects_of(version: int) -> tuple[Definition, ...]:
     """Return the objects of a version in the order of its text."""
     connection = database.open_memory()

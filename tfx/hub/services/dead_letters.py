@@ -20,8 +20,9 @@ from tfx.hub.models import (
 from tfx.hub.services import posting
 from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
 from tfx.hub.store import messages, views
-from tfx.hub.store.events import Kind, Posted, Purged, Replayed
+from tfx.hub.store.events import Posted, Purged, Replayed
 from tfx.hub.store.ids import new_id
+from tfx.hub.store.kinds import Kind
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.views import (
     DeadLetter,

@@ -28,8 +28,9 @@ from tfx.hub.models import (
 from tfx.hub.services import answers
 from tfx.hub.services.shapes import json_object, shown
 from tfx.hub.store import humans
-from tfx.hub.store.events import HumanClosed, HumanOpened, Kind
+from tfx.hub.store.events import HumanClosed, HumanOpened
 from tfx.hub.store.ids import new_id
+from tfx.hub.store.kinds import Kind
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.fields import empty_object
 from tfx.hub.wire.humans import (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -15,35 +14,11 @@ import msgspec
 
 from tfx.hub.store.body import Body
 from tfx.hub.store.imported import Imported
+from tfx.hub.store.kinds import Kind
+from tfx.hub.store.work_bodies import WORK_BODIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-class Kind(StrEnum):
-    """What happened; later versions add kinds, and an unknown one is kept and skipped (EV-P5)."""
-
-    HUB_STARTED = "hub_started"
-    HUB_STOPPED = "hub_stopped"
-    CLOCK_JUMPED = "clock_jumped"
-    AGENT_REGISTERED = "agent_registered"
-    SESSION_OPENED = "session_opened"
-    SESSION_ENDED = "session_ended"
-    AGENT_RETIRED = "agent_retired"
-    MESSAGE_POSTED = "message_posted"
-    REPLY_POSTED = "reply_posted"
-    DELIVERY_QUEUED = "delivery_queued"
-    DELIVERY_CLAIMED = "delivery_claimed"
-    DELIVERY_RETURNED = "delivery_returned"
-    DELIVERY_ACKED = "delivery_acked"
-    DELIVERY_DEAD = "delivery_dead"
-    DELIVERY_REPLAYED = "delivery_replayed"
-    DELIVERY_PURGED = "delivery_purged"
-    HUMAN_REQUEST_OPENED = "human_request_opened"
-    HUMAN_REQUEST_ANSWERED = "human_request_answered"
-    HUMAN_REQUEST_EXPIRED = "human_request_expired"
-    HUMAN_REQUEST_WITHDRAWN = "human_request_withdrawn"
-    IMPORTED = "imported"
 
 
 class HubStarted(Body, frozen=True):
@@ -220,6 +195,7 @@ BODIES: Final[Mapping[Kind, type[Body]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_EXPIRED: HumanClosed,
         Kind.HUMAN_REQUEST_WITHDRAWN: HumanClosed,
         Kind.IMPORTED: Imported,
+        **WORK_BODIES,
     }
 )
 

@@ -19,7 +19,6 @@ from tfx.hub.store.events import (
     HubStarted,
     HumanClosed,
     HumanOpened,
-    Kind,
     Posted,
     Purged,
     Queued,
@@ -29,6 +28,8 @@ from tfx.hub.store.events import (
     encode_texts,
 )
 from tfx.hub.store.fold_imported import fold_imported
+from tfx.hub.store.fold_work import WORK_FOLDERS
+from tfx.hub.store.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,6 +58,7 @@ def _clock_jumped(event: Event) -> Changes:
         (Change.RUN_JUMP, (jump, event.seq, event.stream)),
         (Change.SHIFT_DELIVERIES, (jump, jump, event.seq)),
         (Change.SHIFT_HUMANS, (jump, event.seq)),
+        (Change.SHIFT_LEASES, (jump, event.seq)),
     ]
 
 
@@ -249,5 +251,6 @@ _FOLDERS: Final[Mapping[str, Callable[[Event], Changes]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_EXPIRED.value: _human_closed,
         Kind.HUMAN_REQUEST_WITHDRAWN.value: _human_closed,
         Kind.IMPORTED.value: fold_imported,
+        **WORK_FOLDERS,
     }
 )

@@ -20,8 +20,9 @@ from tfx.hub.models import (
     StreamNo,
 )
 from tfx.hub.store import messages
-from tfx.hub.store.events import HumanClosed, HumanOpened, Kind
+from tfx.hub.store.events import HumanClosed, HumanOpened
 from tfx.hub.store.ids import new_id
+from tfx.hub.store.kinds import Kind
 from tfx.hub.store.tally import Counted
 from tfx.hub.store.wakeups import DEADLINE, Settled
 

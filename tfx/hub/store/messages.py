@@ -19,7 +19,16 @@ from tfx.hub.models import (
 )
 from tfx.hub.store import message_sql
 from tfx.hub.store.candidate import Candidate
-from tfx.hub.store.events import Acked, Claimed, Dead, Kind, Posted, Purged, Queued, Returned
+from tfx.hub.store.events import (
+    Acked,
+    Claimed,
+    Dead,
+    Posted,
+    Purged,
+    Queued,
+    Returned,
+)
+from tfx.hub.store.kinds import Kind
 from tfx.hub.store.tally import Counted, Moved
 from tfx.hub.store.wakeups import Inbox, Settled
 

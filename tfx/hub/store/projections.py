@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tfx.hub.store.changes import Change
+from tfx.hub.store.projections_work import WORK_SQL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,6 +118,7 @@ SQL: Final[Mapping[Change, str]] = MappingProxyType(
             "due_at_ms, closed_at_ms, closed_seq, reason, last_error, last_seq) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         ),
+        **WORK_SQL,
     }
 )
 

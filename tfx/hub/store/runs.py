@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tfx.hub.models import HUB, StreamNo
-from tfx.hub.store.events import ClockJumped, HubStarted, HubStopped, Kind
+from tfx.hub.store.events import ClockJumped, HubStarted, HubStopped
+from tfx.hub.store.kinds import Kind
 from tfx.hub.store.wakeups import DEADLINE
 
 if TYPE_CHECKING:

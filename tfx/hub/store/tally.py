@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tfx.hub.models import URGENT_PRIORITY, AgentId, MessageType, Unread
-from tfx.hub.store.events import Claimed, Dead, HumanClosed, Kind, Posted
+from tfx.hub.store.events import Claimed, Dead, HumanClosed, Posted
+from tfx.hub.store.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

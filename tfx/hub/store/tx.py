@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tfx.core.database import Connection, Row, Value
     from tfx.hub.store.body import Body
-    from tfx.hub.store.events import Kind
+    from tfx.hub.store.kinds import Kind
     from tfx.hub.store.tally import Effect
 
 _INSERT: Final = (

@@ -14,7 +14,8 @@ import msgspec
 
 from tfx.errors import AccessDenied
 from tfx.hub.models import Caller, Privilege
-from tfx.hub.operations import OPERATIONS, Operation
+from tfx.hub.operation import Operation
+from tfx.hub.operations import OPERATIONS
 from tfx.hub.transport.http import ClientGoneError, Post
 from tfx.hub.transport.json_text import decode
 from tfx.hub.transport.replies import Message, Receive, Scope, Send, reply, succeed

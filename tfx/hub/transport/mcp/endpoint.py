@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from tfx.errors import InvalidRequest, JsonValue
-from tfx.hub.models import Caller, Toolset, agent_id
+from tfx.hub.models import Caller, LeaseId, Toolset, agent_id
 from tfx.hub.transport.mcp import eras
 from tfx.hub.transport.mcp.eras import Routing
 from tfx.hub.transport.mcp.rpc import (
@@ -90,7 +90,9 @@ class Mcp:
         box = self._box(scope["query_string"])
         headers = eras.routing(scope["headers"])
         if headers.agent is not None:
-            caller = Caller(agent_id(headers.agent, "Tfx-Agent"), operator=caller.operator)
+            session = None if headers.session is None else LeaseId(headers.session)
+            named = agent_id(headers.agent, "Tfx-Agent")
+            caller = Caller(named, operator=caller.operator, session=session)
         asked = Asked(headers, caller, box, receive)
         try:
             batch = frames_in(body)

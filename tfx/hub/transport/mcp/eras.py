@@ -31,6 +31,7 @@ class Routing:
     method: str | None = None
     name: str | None = None
     agent: str | None = None
+    session: str | None = None
     op_id: str | None = None
     twice: str | None = None
 
@@ -52,6 +53,7 @@ _FIELDS: Final = {
     b"mcp-method": "method",
     b"mcp-name": "name",
     b"tfx-agent": "agent",
+    b"tfx-session": "session",
     b"tfx-op-id": "op_id",
 }
 

@@ -23,7 +23,14 @@ from tfx.hub.wire.messages import AskResult, PollResult
 AGENT_FIELDS: Final = ("agent_id", "from", "requester_agent")
 """The arguments that name the calling agent, in the order in which they are looked for (H-38)."""
 _NOT_FOR_AGENTS: Final = frozenset({"process", "workspace"})
-_OPTIONAL_AGENT: Final = frozenset({"status", "dead_letters"})
+_NOT_FOR_WORK: Final = frozenset(
+    {
+        *("room", "op_id", "instance", "label", "worktree", "max_bytes", "expect", "no_lease"),
+        *("to_instance", "to_session", "source_task", "output"),
+    }
+)
+"""What the bridge or the hub fills in, so that the toolset stays below 6 KB; a call may have it."""
+_OPTIONAL_AGENT: Final = frozenset({"status", "dead_letters", "work_status"})
 """Tools whose `agent_id` is a filter and not the caller."""
 _AROUND_BYTES: Final = 192
 _LEAST_BYTES: Final = 512
@@ -79,13 +86,17 @@ def tools_of(
         Tool(
             name=each.row.name,
             description=each.row.summary,
-            schema=input_schema(each.row.request, hidden=_NOT_FOR_AGENTS),
+            schema=input_schema(each.row.request, hidden=_hidden(each.row.toolset)),
             toolset=each.row.toolset,
             call=_OperationCall(each, unread, refused),
         )
         for each in bound
         if each.row.toolset is not None
     )
+
+
+def _hidden(toolset: Toolset) -> frozenset[str]:
+    return _NOT_FOR_AGENTS | _NOT_FOR_WORK if toolset is Toolset.WORK else _NOT_FOR_AGENTS
 
 
 class _OperationCall:
@@ -101,6 +112,7 @@ class _OperationCall:
         self._agent_name = _python_name(bound, self._agent_field)
         self._has_trace = "trace_id" in bound.fields and bound.row.mutates
         self._has_key = "op_id" in bound.fields
+        self._has_session = "session" in bound.fields
         self._has_room = "max_bytes" in bound.fields
 
     async def __call__(self, call: Call) -> Answer:
@@ -131,6 +143,8 @@ class _OperationCall:
         extra: dict[str, str] = {}
         if self._agent_field is not None and call.caller.agent is not None:
             extra[self._agent_field] = call.caller.agent
+        if self._has_session and call.caller.session is not None:
+            extra["session"] = call.caller.session
         if self._has_trace and call.traceparent is not None:
             trace = _TRACEPARENT.fullmatch(call.traceparent)
             if trace is not None:
