@@ -133,7 +133,7 @@ def prune(
     ctx: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
 ) -> None:
-    """Forget what is closed and past its keep time: messages, requests, agents, tasks (operator)."""
+    """Forget closed messages, requests, tasks and agents past their keep time (operator)."""
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[PruneResult]]:
         from tfx.cli.hub.calls import call
