@@ -209,7 +209,7 @@ class Screen:
         )
 
     def clear(self) -> None:
-        """Begin at the top again, on a terminal that can; elsewhere leave an empty line."""
+        """Start at the top again, on a terminal that can; elsewhere leave an empty line."""
         if self._out.isatty() and not self.plain:
             self._out.write("\x1b[H\x1b[2J")
         else:
