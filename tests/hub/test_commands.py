@@ -17,6 +17,7 @@ from tfx.core import locks
 from tfx.core.identity import identify
 from tfx.hub.ancestry import facts_of
 from tfx.hub.operations import OPERATIONS
+from tfx.hub.operations_work import WORK_ROWS
 
 # what the command line offers under another name, or does not offer by design
 ELSEWHERE = {
@@ -44,6 +45,7 @@ ELSEWHERE = {
         ),
         "programs that deliver turns, the bridge and route: the holder is their process",
     ),
+    **{row.name: "tfx task and tfx lease: tests/cli/work/test_help.py" for row in WORK_ROWS},
 }
 
 

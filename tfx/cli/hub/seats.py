@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tfx.cli.hub.tables import duration, new_table, print_table
+from tfx.cli.durations import duration
+from tfx.cli.tables import print_table, table_of
 from tfx.core.clock import iso
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def show_invocations(screen: Screen, data: InvocationsResult) -> None:
     if not data.invocations:
         screen.line("nothing is recorded", sign="info")
         return
-    table = new_table("invocation", "kind", "agent", "state", "started", "took", "process", "what")
+    table = table_of("invocation", "kind", "agent", "state", "started", "took", "process", "what")
     for each in data.invocations:
         took = "" if each.ended_at_ms is None else duration(each.ended_at_ms - each.started_at_ms)
         table.add_row(

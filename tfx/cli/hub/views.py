@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from tfx.cli.durations import duration
 from tfx.cli.hub.seats import seats_text
-from tfx.cli.hub.tables import duration, new_table, print_table
+from tfx.cli.tables import print_table, table_of
 from tfx.core.clock import iso
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def show_agents(screen: Screen, data: AgentsResult) -> None:
         screen.line("no agent is registered", sign="info")
         return
     now_ms = time.time_ns() // 1_000_000
-    table = new_table(
+    table = table_of(
         "agent", "cli", "state", "seen", "busy", "generation", "unread", "owes", "awaits", "topics"
     )
     for agent in data.agents:
@@ -131,7 +132,7 @@ def show_dead(screen: Screen, data: DeadLettersResult) -> None:
     if not data.dead_letters:
         screen.line("no dead letters", sign="ok")
         return
-    table = new_table(
+    table = table_of(
         "message", "failed at", "reason", "from", "to", "topic", "attempts", "again as"
     )
     for dead in data.dead_letters:
