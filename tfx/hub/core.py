@@ -94,7 +94,7 @@ class HubCore:
         self.receivers = Receivers(store, self.judge, evictions)
         self.terminals = Terminals(store, self.judge, evictions)
         self.occupancy = Occupancy(store, self.judge, evictions)
-        self.invocations = Invocations(store, self.judge, evictions)
+        self.invocations = Invocations(store, self.judge, evictions, turns=limits.turns)
         self.running = Running(store, self.judge)
         probes = {"occupancy": self.occupancy.sweep, "invocations": self.running.probe}
         self.upkeep = Upkeep(

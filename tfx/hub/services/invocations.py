@@ -17,6 +17,7 @@ from tfx.hub.occupancy_models import (
 )
 from tfx.hub.services.evictions import lease_lost, living
 from tfx.hub.services.judge import holder_of, seat_of, task_of
+from tfx.hub.services.work import policy
 from tfx.hub.store import invocations, occupancy
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.occupancy_bodies import (
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
 class Invocations:
     """The record of what runs."""
 
-    def __init__(self, store: Store, judge: Judge, evictions: Evictions) -> None:
+    def __init__(self, store: Store, judge: Judge, evictions: Evictions, *, turns: int) -> None:
         self._store = store
+        self._turns = turns
         self._judge = judge
         self._evictions = evictions
 
@@ -84,7 +86,10 @@ class Invocations:
             seat = None
             if request.kind is InvocationKind.TERMINAL:
                 seat = self._seat(tx, body)
-            return invocations.start(tx, body, op, seat=seat, agent_stream=known.stream)
+            event = invocations.start(tx, body, op, seat=seat, agent_stream=known.stream)
+            if request.kind is InvocationKind.TURN:
+                policy.after_turn(tx, body.task, self._turns)
+            return event
 
         event = await self._store.write(command)
         body = event.body

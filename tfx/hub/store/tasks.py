@@ -75,6 +75,11 @@ OPEN_PAGE: Final = (
     "ORDER BY t.number LIMIT ?3"
 )
 FIRST_BODY: Final = "SELECT body FROM log WHERE seq = ?"
+TURNS: Final = (
+    "SELECT count(*) FROM invocations WHERE task = ?1 AND kind = 'turn' AND stream > coalesce("
+    "(SELECT max(seq) FROM log WHERE stream = ?1 AND kind = 'task_moved' AND actor = 'operator'), "
+    "0)"
+)
 REVISION: Final = "SELECT max(last_seq) FROM tasks WHERE room = ?"
 BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
@@ -193,6 +198,12 @@ def twin(
 def revision(source: Tx | Reader, room: str) -> int:
     """Return the last seq that changed something a board shows (WK-B2)."""
     row = source.one(REVISION, (room,))
+    return 0 if row is None else int(row[0] or 0)
+
+
+def turns(source: Tx | Reader, task: TaskRow) -> int:
+    """Return how many turns were reported for a task since a person moved it."""
+    row = source.one(TURNS, (task.stream,))
     return 0 if row is None else int(row[0] or 0)
 
 
