@@ -38,7 +38,7 @@ SELECT seq, reason FROM (
     WHEN NOT is_utf8(CAST(kind || ' ' || actor || ' ' || coalesce(op_id, '') || ' ' || body
       AS BLOB)) THEN 'a text is not UTF-8'
     WHEN NOT json_valid(body) THEN 'its body is not JSON'
-    WHEN json_type(body) <> 'object' THEN 'its body is not a JSON object'
+    WHEN body NOT GLOB '{*' THEN 'its body is not a JSON object'
   END AS reason FROM log)
 WHERE reason IS NOT NULL ORDER BY seq
 """
