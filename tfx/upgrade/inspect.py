@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tfx.core import database
-from tfx.errors import AccessDenied, OperationFailed, StateConflict
+from tfx.errors import OperationFailed, StateConflict
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import Identity, identify
 from tfx.hub.schema.registry import Judgement, Verdict
@@ -55,7 +55,7 @@ def glance(path: Path) -> Seen | None:
 def refuse_early(path: Path) -> None:
     """Refuse a file beside which a WAL lies before it is made ours, which would fold it (EV-M3).
 
-    What cannot be read this way is judged when the database is ours.
+    One that somebody else works on is left to `seize`, which names who.
     """
     names = [end for end in COMPANIONS if path.with_name(path.name + end).exists()]
     if "-wal" not in names or "-journal" in names:
@@ -64,7 +64,9 @@ def refuse_early(path: Path) -> None:
         connection = database.open_reading(path, immutable=False)
         with database.closing(connection):
             seen = look(connection)
-    except (OperationFailed, AccessDenied, StateConflict):
+    except StateConflict as error:
+        if error.reason != "busy":
+            raise
         return
     if seen.judgement.verdict is not Verdict.EMPTY:
         refuse(seen, path)
