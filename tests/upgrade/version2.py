@@ -13,16 +13,20 @@ from typing import Final
 
 import msgspec
 
-from tests.upgrade.scenes import DATA, NOW_MS
+from tests.upgrade.scenes import DATA, NOW_MS, everything, select
 from tfx.core import database
 from tfx.hub.models import HUB, StreamNo
-from tfx.hub.schema import registry
+from tfx.hub.schema import from_v2, registry
+from tfx.hub.store import rebuild
 from tfx.hub.store.counters import Counters
 from tfx.hub.store.events import Acked, Claimed, Dead, HubStarted, Posted, Session
 from tfx.hub.store.kinds import Kind
+from tfx.hub.store.reader import Reader
 from tfx.hub.store.tx import Op, Tx
+from tfx.upgrade.model import Receipt
 
 VERSION: Final = 2
+OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
 FROZEN: Final = ("adopted", "crashed", "hub")
 _FILES: Final = DATA / "v2"
 _BATCH: Final = 2_000
@@ -67,6 +71,42 @@ def filled_v2(path: Path, number: int, payload_bytes: int = 300) -> Path:
     filling.finish()
     connection.close()
     return path
+
+
+def is_folded(path: Path) -> bool:
+    """Return True when the projections are what the log folds to, byte for byte (EV-P2)."""
+    connection = database.open_reader(path)
+    folding = rebuild.Refold()
+    try:
+        reader = Reader(connection, NOW_MS)
+        while folding.take_page(reader):
+            pass
+        return folding.compare(reader) == []
+    finally:
+        folding.close()
+        connection.close()
+
+
+def objects(path: Path) -> list[database.Row]:
+    return select(path, OBJECTS)
+
+
+def fresh(path: Path) -> Path:
+    connection = database.open_writer(path, create=True)
+    registry.create(connection)
+    connection.close()
+    return path
+
+
+def rows_of_v2(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return every row of the tables that version 2 had, the stamp and the marks besides."""
+    found = everything(path)
+    return {table: found[table] for table in (*from_v2.KEPT, "sqlite_sequence") if table in found}
+
+
+def kept_in(receipt: Receipt) -> Path:
+    [file] = Path(receipt.backup_directory or "").glob("*.db")
+    return file
 
 
 class _Filling:
