@@ -27,6 +27,12 @@ from tfx.hub.services.retiring import Retiring
 from tfx.hub.services.upkeep import Upkeep
 from tfx.hub.services.vault import Vault
 from tfx.hub.services.views import Views
+from tfx.hub.services.work.changing import Changing
+from tfx.hub.services.work.leasing import Leasing
+from tfx.hub.services.work.reviewing import Reviewing
+from tfx.hub.services.work.shapes import Shapes
+from tfx.hub.services.work.standing import Standing
+from tfx.hub.services.work.tasking import Tasking
 from tfx.hub.store.store import Store
 from tfx.hub.wire.views import SchemaView
 
@@ -65,12 +71,18 @@ class HubCore:
         self.inbox = Inbox(store, limits, self.counted, vault)
         life = Life(store, liveness)
         self.agents = Agents(store, life)
+        shapes = Shapes(store.pulses)
+        self.tasking = Tasking(store, shapes)
+        self.changing = Changing(store, limits, shapes)
+        self.leasing = Leasing(store, life, shapes)
+        self.standing = Standing(store, shapes)
+        self.reviewing = Reviewing(store)
         self.attaching = Attach(store, life)
         self.retiring = Retiring(store, life)
         self.events = Events(store)
         self.dead = DeadLetters(store)
         self.humans = Humans(store, vault, announce or _say_nothing)
-        self.upkeep = Upkeep(store, limits, keep, self.counted, vault, program=program)
+        self.upkeep = Upkeep(store, limits, keep, self.counted, vault, life, program=program)
         self.views = Views(
             store,
             facts,
@@ -130,6 +142,22 @@ class HubCore:
             ),
             self.views: ("status", "trace", "read_message"),
             self.events: ("events",),
+            self.tasking: ("work_add", "work_list", "work_show", "work_next", "work_delete"),
+            self.changing: ("work_update", "work_attach"),
+            self.leasing: (
+                "work_claim",
+                "work_renew",
+                "work_release",
+                "work_handoff",
+                "work_force_release",
+            ),
+            self.standing: ("work_beat", "work_status"),
+            self.reviewing: (
+                "work_review_claim",
+                "work_review_release",
+                "work_lock",
+                "work_unlock",
+            ),
             self.upkeep: ("rebuild", "rebuild_check", "snapshot", "prune"),
         }
         return MappingProxyType(

@@ -218,6 +218,10 @@ class Limits:
     hub_open: int = 100_000
     open_waits: int = 2_000
     payload_bytes: int = 1_000_000
+    review_rounds: int = 5
+    """So often may a task go into review before a person decides; 0 is no limit (WK-K8)."""
+    turns: int = 50
+    """So many turns may agents report for a task before a person decides; 0 is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +232,7 @@ class Retention:
     dead_letters_ms: int = 30 * 86_400_000
     human_requests_ms: int = 90 * 86_400_000
     agents_ms: int = 30 * 86_400_000
+    tasks_ms: int = 90 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,39 @@ import pytest
 
 from tfx.core import database
 from tfx.hub.schema import registry
-from tfx.hub.store import agents, counters, humans, message_sql, messages, retention, tx, views
+from tfx.hub.store import (
+    agents,
+    counters,
+    humans,
+    leases,
+    message_sql,
+    messages,
+    retention,
+    reviews,
+    tasks,
+    tx,
+    views,
+)
 
 # Read whole by their nature: a singleton row, or a sum over a partial index at start.
-WHOLE = {"views.FORGOTTEN", "views.FIRST_EVENT", "views.LAST_EVENT", "retention.RUNS"}
-# Sorted by their nature: the events of one trace, the requests of one correlation.
-SORTED = {"views.TRACE", "message_sql.REQUEST_BY_CORRELATION"}
+WHOLE = {
+    *("views.FORGOTTEN", "views.FIRST_EVENT", "views.LAST_EVENT", "retention.RUNS"),
+    *("leases.HOLDERS", "tasks._LAST_NUMBER"),
+}
+# Sorted by their nature: the events of one trace, the requests of one correlation, the few edges
+# and artifacts of one task, what one session or agent holds, the locks of one room.
+SORTED = {
+    *("views.TRACE", "message_sql.REQUEST_BY_CORRELATION"),
+    *("tasks.OPEN_BLOCKERS", "tasks.BLOCKERS", "tasks.ARTIFACTS"),
+    *("leases.OF_SESSION", "leases.OF_AGENT", "leases.HOLDERS"),
+    *("reviews.REVIEWS_OF_SESSION", "reviews.LOCKS_OF_ROOM"),
+}
 
 
 def queries() -> Iterator[tuple[str, str]]:
     modules: tuple[ModuleType, ...] = (
-        message_sql, messages, views, humans, agents, retention, tx, counters,
+        message_sql, messages, views, humans, agents, retention, tx, counters, tasks, leases,
+        reviews,
     )  # fmt: skip
     for module in modules:
         for name, text in vars(module).items():

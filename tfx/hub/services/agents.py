@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.errors import StateConflict
 from tfx.hub.models import OPERATOR, AgentId, LeaseId, topic_name
+from tfx.hub.services import endings
 from tfx.hub.services.life import identity_of, no_agent, open_session, own_name
 from tfx.hub.services.shapes import json_object
 from tfx.hub.store import agents
@@ -70,7 +71,7 @@ class Agents:
                 capabilities=request.capabilities,
                 topics=topics,
                 metadata=metadata,
-                session=LeaseId(new_id(tx.now_ms)),
+                session=_session_for(known, request, tx.now_ms),
                 ttl_ms=request.heartbeat_ttl_ms,
                 process=identity_of(request.process),
                 pid=request.pid,
@@ -123,6 +124,7 @@ class Agents:
                 raise no_agent(name)
             if known.session is None or request.lease_id not in {None, known.session}:
                 return False, False
+            endings.end_session(tx, known.session, name)
             agents.end_session(tx, known, "deregistered", op)
             return True, True
 
@@ -149,6 +151,15 @@ class Agents:
             )
 
         return await self._store.read(query)
+
+
+def _session_for(known: AgentRow | None, request: RegisterRequest, now_ms: int) -> LeaseId:
+    """Return a new session, or the open one when the same process registers again (work.md)."""
+    process = identity_of(request.process)
+    is_same = known is not None and process is not None and known.process == process
+    if is_same and known is not None and known.session is not None:
+        return known.session
+    return LeaseId(new_id(now_ms))
 
 
 def _live_session(known: AgentRow | None, name: AgentId, lease_id: str | None) -> LeaseId:

@@ -11,7 +11,8 @@ import msgspec
 
 from tfx.core.identity import Liveness, ProcessIdentity
 from tfx.errors import InvalidRequest, NotFound
-from tfx.hub.models import AgentId, AgentState, Topic, agent_id, is_reserved
+from tfx.hub.models import HUB, AgentId, AgentState, Topic, agent_id, is_reserved
+from tfx.hub.services import endings
 from tfx.hub.store import agents, messages, views
 from tfx.hub.wire.agents import AgentView
 
@@ -75,6 +76,17 @@ class Life:
             awaits=len(views.awaited(reader, row.id, 100)),
         )
 
+    def end_if_dead(self, tx: Tx, name: AgentId) -> int:
+        """End the session of an agent whose process is proven dead; return how many leases went."""
+        known = agents.find(tx, name)
+        if known is None or known.session is None or known.process is None:
+            return 0
+        if self.liveness(known.process) is not Liveness.DEAD:
+            return 0
+        gone = endings.end_session(tx, known.session, HUB)
+        agents.end_session(tx, known, "process died", None)
+        return gone
+
     def seen(self, row: AgentRow) -> int:
         """Return when an agent was last heard."""
         beat = self._store.beats.get(row.id)
@@ -96,7 +108,12 @@ def own_name(text: str) -> AgentId:
 
 
 def open_session(tx: Tx, known: AgentRow | None, wanted: Registration, op: Op | None) -> LeaseId:
-    """Register an agent and hand it what waited for its topics."""
+    """Register an agent and hand it what waited for its topics.
+
+    A session that was open before has ended by that, and with it what it held (WK-L24).
+    """
+    if known is not None and known.session != wanted.session:
+        endings.end_session(tx, known.session, known.id)
     agents.open_session(tx, known, wanted, op)
     for topic in wanted.topics:
         for waiting in messages.open_deliveries(tx, f"topic:{topic}", AT_ONCE):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tfx.hub.models import AgentId, AgentState, DeadReason
+from tfx.hub.services import endings
 from tfx.hub.services.life import AT_ONCE, no_agent, own_name
 from tfx.hub.store import agents, messages
 from tfx.hub.store.events import AgentRetired
@@ -86,6 +87,8 @@ def _retired_before(tx: Tx, actor: AgentId, op: Op | None) -> AgentRetired | Non
 
 def _retire(tx: Tx, gone: list[AgentRow], actor: AgentId, why: str, op: Op | None) -> int:
     """Retire agents, bury what waits for them, and note on the first what the key brought about."""
+    for row in gone:
+        endings.end_session(tx, row.session, actor)
     waiting = [each for row in gone for each in messages.open_deliveries(tx, row.id, AT_ONCE)]
     for at, row in enumerate(gone):
         body = AgentRetired(id=row.id, reason=why)

@@ -14,9 +14,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from tfx.errors import InvalidRequest
-from tfx.hub.models import DeadReason, StreamNo
+from tfx.hub.models import AgentId, DeadReason, StreamNo
 from tfx.hub.schema import registry
-from tfx.hub.store import humans, messages, rebuild, retention, runs, views
+from tfx.hub.services import endings
+from tfx.hub.store import humans, leases, messages, rebuild, retention, runs, views
 from tfx.hub.store.wakeups import DEADLINE, Inbox, Settled
 from tfx.hub.wire.admin import (
     Difference,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tfx.hub.models import Caller, Limits, Retention
+    from tfx.hub.services.life import Life
     from tfx.hub.services.metrics import Metrics
     from tfx.hub.services.vault import Vault
     from tfx.hub.store.store import Store
@@ -44,6 +46,7 @@ TICK_S: Final = 1.0
 FALLBACK_S: Final = 5.0
 """A wake-up that was lost is made up for within this time (EV-S13)."""
 RETENTION_S: Final = 600.0
+PULSES_KEPT_MS: Final = 7 * 86_400_000
 
 _log = logging.getLogger(__name__)
 
@@ -51,18 +54,20 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The hub's own chores; `run` does them in time, each can be called by itself."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  (what it keeps up)
         self,
         store: Store,
         limits: Limits,
         keep: Retention,
         metrics: Metrics,
         vault: Vault,
+        life: Life,
         *,
         program: str,
     ) -> None:
         self._store = store
         self._vault = vault
+        self._life = life
         self._limits = limits
         self._keep = keep
         self._metrics = metrics
@@ -96,11 +101,13 @@ class Upkeep:
         await self._chore("clock", self.follow_clock)
         await self._chore("deliveries", self.sweep_deliveries)
         await self._chore("human-deadlines", self.sweep_humans)
+        await self._chore("leases", self.sweep_leases)
         self._vault.sweep()
         now = monotonic()
         if now >= self._fallback_at:
             self._fallback_at = now + FALLBACK_S
             await self._chore("fallback", self.wake_the_forgotten)
+            await self._chore("dead-sessions", self.end_dead_sessions)
         if now >= self._forget_at:
             self._forget_at = now + RETENTION_S
             await self._chore("retention", self.forget)
@@ -112,6 +119,7 @@ class Upkeep:
             await self._store.write(lambda tx: runs.jump(tx, self._run, jump))
             self._store.clock.follow(jump)
             self._store.beats.shift(jump)
+            self._store.pulses.shift(jump)
         return jump
 
     async def sweep_deliveries(self) -> int:
@@ -132,6 +140,23 @@ class Upkeep:
             if count < BATCH:
                 return swept
 
+    async def sweep_leases(self) -> int:
+        """Warn of leases that end soon and expire those that are over (WK-D3)."""
+        swept = 0
+        while True:
+            count = await self._store.write(lambda tx: endings.sweep(tx, BATCH))
+            swept += count
+            if count < BATCH:
+                return swept
+
+    async def end_dead_sessions(self) -> int:
+        """End the sessions of lease holders whose process is proven dead (EV-B4, WK-L24)."""
+        names = await self._store.read(leases.holders)
+        ended = 0
+        for name in names:
+            ended += await self._store.write(partial(self._life.end_if_dead, name=AgentId(name)))
+        return ended
+
     async def wake_the_forgotten(self) -> None:
         """Wake waits whose reason is in the database, whatever happened to the wake-up."""
         wakeups = self._store.wakeups
@@ -146,6 +171,7 @@ class Upkeep:
 
     async def forget(self) -> PruneResult:
         """Forget what is past its keep time, in small batches (H-73)."""
+        self._store.pulses.forget_before(self._store.clock.now_ms() - PULSES_KEPT_MS)
         return await self._prune(dry_run=False)
 
     async def prune(self, caller: Caller, request: PruneRequest) -> PruneResult:
@@ -204,7 +230,7 @@ class Upkeep:
 
     async def _prune(self, *, dry_run: bool) -> PruneResult:
         store, keep = self._store, self._keep
-        messages_gone = dead_gone = humans_gone = agents_gone = events = 0
+        messages_gone = dead_gone = humans_gone = agents_gone = tasks_gone = events = 0
         after: int | None = 0
         while after is not None:
             walk = await store.read(partial(retention.closed_messages, keep=keep, after=after))
@@ -218,6 +244,7 @@ class Upkeep:
             )
             humans_gone += len(others.humans)
             agents_gone += len(others.agents)
+            tasks_gone += len(others.tasks)
             gone = await self._forget(others.streams, dry_run=dry_run)
             events += gone
             if dry_run or not gone:
@@ -227,6 +254,7 @@ class Upkeep:
             dead_letters=dead_gone,
             human_requests=humans_gone,
             agents=agents_gone,
+            tasks=tasks_gone,
             events=events,
             dry_run=dry_run,
         )

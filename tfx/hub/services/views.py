@@ -291,7 +291,7 @@ def _piece(payload: bytes, offset: int, room: int) -> tuple[str, int | None]:
 
 
 def _trace_item(row: Row) -> TraceItem:
-    seq, at_ms, kind, actor, body, message_id, message_type, topic, cause, human_id = row
+    seq, at_ms, kind, actor, body, message_id, message_type, topic, cause, human_id, number = row
     facts: dict[str, object] = msgspec.json.decode(str(body))
 
     def text(name: str) -> str | None:
@@ -299,6 +299,7 @@ def _trace_item(row: Row) -> TraceItem:
         return value if isinstance(value, str) else None
 
     attempt = facts.get("attempt")
+    epoch = facts.get("epoch")
     return TraceItem(
         seq=int(seq),  # type: ignore[arg-type]
         at_ms=int(at_ms),  # type: ignore[arg-type]
@@ -312,4 +313,10 @@ def _trace_item(row: Row) -> TraceItem:
         cause=None if cause is None else MessageId(str(cause)),
         reason=text("reason") or text("dead_reason"),
         attempt=attempt if isinstance(attempt, int) else None,
+        task=None if number is None else int(number),
+        status=text("status"),
+        lease_id=text("lease"),
+        epoch=epoch if isinstance(epoch, int) else None,
+        agent=text("agent") or text("assignee"),
+        code=text("code"),
     )

@@ -45,7 +45,6 @@ class Change(StrEnum):
     TASK_MOVE = "task_move"
     TASK_OWN = "task_own"
     TASK_FREE = "task_free"
-    TASK_STATUS = "task_status"
     TASK_LINK = "task_link"
     TASK_BURY = "task_bury"
     BLOCKER_ADD = "blocker_add"

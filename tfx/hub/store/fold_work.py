@@ -83,6 +83,7 @@ def _changed(event: Event) -> Changes:
         body.branch,
         body.pr,
         body.output,
+        body.note,
         event.at_ms,
         event.seq,
         event.stream,
@@ -194,9 +195,8 @@ def _ended(event: Event) -> Changes:
         )
         changes.append((Change.LEASE_END, row))
     if body.status is not None:
-        free = Change.TASK_STATUS if body.keeps_assignee else Change.TASK_FREE
-        closed = event.at_ms if body.status in CLOSED else None
-        changes.append((free, (body.status, event.at_ms, closed, event.seq, event.stream)))
+        row_of_task = (body.status, event.at_ms, event.seq, event.stream)
+        changes.append((Change.TASK_FREE, row_of_task))
     return changes
 
 

@@ -27,7 +27,8 @@ WORK_SQL: Final[Mapping[Change, str]] = MappingProxyType(
         ),
         Change.TASK_EDIT: (
             "UPDATE tasks SET title = ?, detail = ?, priority = ?, parent = ?, exclusive = ?, "
-            "branch = ?, pr = ?, output = ?, changed_at_ms = ?, last_seq = ? WHERE stream = ?"
+            "branch = ?, pr = ?, output = ?, note = ?, changed_at_ms = ?, last_seq = ? "
+            "WHERE stream = ?"
         ),
         Change.TASK_MOVE: (
             "UPDATE tasks SET status = ?, label = ?, assignee = ?, instance = ?, session = ?, "
@@ -40,11 +41,7 @@ WORK_SQL: Final[Mapping[Change, str]] = MappingProxyType(
         ),
         Change.TASK_FREE: (
             "UPDATE tasks SET status = ?, label = NULL, assignee = NULL, instance = NULL, "
-            "session = NULL, changed_at_ms = ?, closed_at_ms = ?, last_seq = ? WHERE stream = ?"
-        ),
-        Change.TASK_STATUS: (
-            "UPDATE tasks SET status = ?, changed_at_ms = ?, closed_at_ms = ?, last_seq = ? "
-            "WHERE stream = ?"
+            "session = NULL, changed_at_ms = ?, closed_at_ms = NULL, last_seq = ? WHERE stream = ?"
         ),
         Change.TASK_LINK: (
             "UPDATE tasks SET branch = coalesce(?, branch), pr = coalesce(?, pr), "

@@ -41,8 +41,25 @@ RUNS: Final = (
     "SELECT stream FROM runs WHERE started_at_ms <= ?1 AND stream <> ?2 "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM messages) "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM human_requests) "
+    "AND last_seq < (SELECT coalesce(min(task), 9223372036854775807) FROM work_leases "
+    "WHERE expires_at_ms IS NOT NULL) "
     "LIMIT ?3"
 )
+TASKS: Final = (
+    "SELECT stream FROM tasks WHERE closed_at_ms IS NOT NULL AND closed_at_ms <= ? "
+    "ORDER BY closed_at_ms LIMIT ?"
+)
+DELETED_TASKS: Final = (
+    "SELECT stream FROM tasks WHERE deleted_at_ms IS NOT NULL AND deleted_at_ms <= ? "
+    "ORDER BY deleted_at_ms LIMIT ?"
+)
+# A lock goes with its task, a cleared one when messages of its age do.
+LOCKS: Final = (
+    "SELECT stream FROM locks WHERE cleared_at_ms IS NOT NULL AND cleared_at_ms <= ? "
+    "AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.stream = locks.task) "
+    "ORDER BY cleared_at_ms LIMIT ?"
+)
+LOCKS_OF: Final = "SELECT stream FROM locks WHERE task = ?"
 _FORGET: Final = (
     "DELETE FROM deliveries WHERE message IN (SELECT stream FROM forgetting)",
     "DELETE FROM messages WHERE stream IN (SELECT stream FROM forgetting)",
@@ -57,6 +74,12 @@ _FORGET: Final = (
     ),
     "DELETE FROM agents WHERE stream IN (SELECT stream FROM forgetting)",
     "DELETE FROM runs WHERE stream IN (SELECT stream FROM forgetting)",
+    "DELETE FROM blockers WHERE task IN (SELECT stream FROM forgetting)",
+    "DELETE FROM artifacts WHERE task IN (SELECT stream FROM forgetting)",
+    "DELETE FROM work_leases WHERE task IN (SELECT stream FROM forgetting)",
+    "DELETE FROM review_leases WHERE task IN (SELECT stream FROM forgetting)",
+    "DELETE FROM locks WHERE stream IN (SELECT stream FROM forgetting)",
+    "DELETE FROM tasks WHERE stream IN (SELECT stream FROM forgetting)",
 )
 
 
@@ -69,11 +92,14 @@ class Closed:
     humans: tuple[int, ...] = ()
     agents: tuple[int, ...] = ()
     runs: tuple[int, ...] = ()
+    tasks: tuple[int, ...] = ()
+    locks: tuple[int, ...] = ()
 
     @property
     def streams(self) -> tuple[int, ...]:
         """All of them."""
-        return self.messages + self.dead_letters + self.humans + self.agents + self.runs
+        bus = self.messages + self.dead_letters + self.humans + self.agents + self.runs
+        return bus + self.tasks + self.locks
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +137,14 @@ def closed_others(source: Tx | Reader, keep: Retention, run: int) -> Closed:
     if keep.messages_ms:
         rows = source.all(RUNS, (now - keep.messages_ms, run, BATCH))
         runs = tuple(int(row[0] or 0) for row in rows)
-    return Closed(humans=humans, agents=gone, runs=runs)
+    ended = {
+        *_streams(source, TASKS, keep.tasks_ms, now),
+        *_streams(source, DELETED_TASKS, keep.tasks_ms, now),
+    }
+    tasks = tuple(sorted(ended))
+    locks = {each for task in tasks for each in _numbers(source, LOCKS_OF, (task,))}
+    locks |= set(_streams(source, LOCKS, keep.messages_ms, now))
+    return Closed(humans=humans, agents=gone, runs=runs, tasks=tasks, locks=tuple(sorted(locks)))
 
 
 def forget(tx: Tx, streams: tuple[int, ...], counted_seq: int) -> int:
@@ -148,6 +181,10 @@ def count_events(source: Tx | Reader, streams: tuple[int, ...]) -> int:
         row = source.one("SELECT count(*) FROM log WHERE stream = ?", (stream,))
         total += int(row[0] or 0) if row is not None else 0
     return total
+
+
+def _numbers(source: Tx | Reader, sql: str, values: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(row[0] or 0) for row in source.all(sql, values))
 
 
 def _streams(source: Tx | Reader, sql: str, keep_ms: int, now: int) -> tuple[int, ...]:

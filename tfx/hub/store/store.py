@@ -25,6 +25,7 @@ from tfx.hub.store import retention
 from tfx.hub.store.beats import Beats
 from tfx.hub.store.counters import Counters
 from tfx.hub.store.hub_clock import HubClock
+from tfx.hub.store.pulses import Pulses
 from tfx.hub.store.reader import Reader
 from tfx.hub.store.tally import Tally
 from tfx.hub.store.wakeups import APPENDED, Wakeups
@@ -56,6 +57,7 @@ class Store:
         self.wakeups = Wakeups()
         self.tally = Tally()
         self.beats = Beats()
+        self.pulses = Pulses()
         self.counters = Counters()
         self.on_commit: Callable[[float], None] | None = None
         self.died: asyncio.Event = asyncio.Event()
@@ -125,6 +127,7 @@ class Store:
                 self._inode = self.path.stat().st_ino
                 self.counters.load(connection)
                 self.beats.load(connection)
+                self.pulses.load(connection)
                 self.tally = Tally.load(connection)
                 writer = Writer(
                     connection,
@@ -273,6 +276,7 @@ class Store:
     def _flush(self, connection: database.Connection) -> None:
         self.counters.save(connection)
         self.beats.save(connection)
+        self.pulses.save(connection)
 
     def _deliver(self, done: Committed) -> None:
         # Called in the writer's thread; the event loop sees the whole group at once.

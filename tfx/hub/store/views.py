@@ -13,6 +13,7 @@ from tfx.hub.models import AgentId, MessageId, StreamNo
 from tfx.hub.store import message_sql
 from tfx.hub.store.candidate import Candidate
 from tfx.hub.store.humans import NEXT_DEADLINE
+from tfx.hub.store.leases import NEXT_DUE as NEXT_LEASE
 
 if TYPE_CHECKING:
     from tfx.core.database import Row
@@ -63,12 +64,16 @@ DEAD_PAGE_OF: Final = (
 )
 DEAD_OF_MESSAGE: Final = _DEAD_COLUMNS + "AND m.id = ? ORDER BY d.receiver"
 TRACE: Final = (
-    "SELECT l.seq, l.at_ms, l.kind, l.actor, l.body, m.id, m.type, m.topic, m.cause, h.id "
-    "FROM (SELECT stream FROM messages WHERE trace_id = ?1 "
+    "SELECT l.seq, l.at_ms, l.kind, l.actor, l.body, m.id, m.type, m.topic, m.cause, h.id, "
+    "t.number FROM (SELECT stream FROM messages WHERE trace_id = ?1 "
     "UNION SELECT stream FROM messages WHERE id = ?1 AND trace_id IS NULL "
-    "UNION SELECT stream FROM human_requests WHERE trace_id = ?1) s "
+    "UNION SELECT stream FROM human_requests WHERE trace_id = ?1 "
+    "UNION SELECT stream FROM tasks WHERE trace_id = ?1 "
+    "UNION SELECT k.stream FROM locks k JOIN tasks w ON w.stream = k.task "
+    "WHERE w.trace_id = ?1) s "
     "JOIN log l ON l.stream = s.stream LEFT JOIN messages m ON m.stream = s.stream "
     "LEFT JOIN human_requests h ON h.stream = s.stream "
+    "LEFT JOIN tasks t ON t.stream = s.stream "
     "WHERE l.seq > ?2 ORDER BY l.seq LIMIT ?3"
 )
 EVENTS: Final = (
@@ -177,7 +182,7 @@ def cursor(seq: int, event_id: bytes, forgotten: int) -> str:
 
 def next_deadline(reader: Reader) -> int | None:
     """Return when the hub must act next, in its own time; None when nothing waits for it."""
-    times = [reader.one(sql) for sql in (message_sql.NEXT_DUE, NEXT_DEADLINE)]
+    times = [reader.one(sql) for sql in (message_sql.NEXT_DUE, NEXT_DEADLINE, NEXT_LEASE)]
     known = [int(row[0]) for row in times if row is not None and row[0] is not None]
     return min(known) if known else None
 

@@ -47,6 +47,7 @@ class TaskChanged(Body, frozen=True):
     branch: str | None = None
     detail: str = ""
     exclusive: str | None = None
+    note: str | None = None
     output: str | None = None
     parent: int | None = None
     pr: str | None = None
@@ -113,13 +114,12 @@ class WorkWarned(Body, frozen=True):
 class WorkEnded(Body, frozen=True):
     """A lease ended, or with none a dead assignment; the kind of the event says how.
 
-    With a `status` the task takes it; the assignee stays only where `keeps_assignee` says so.
+    With a `status` the task takes it and is nobody's; without one it stays as it is.
     """
 
     reason: str
     agent: str | None = None
     epoch: int | None = None
-    keeps_assignee: bool = False
     lease: str | None = None
     session: str | None = None
     status: str | None = None

@@ -70,6 +70,7 @@ class PruneResult(Response, frozen=True, kw_only=True):
     dead_letters: int
     human_requests: int
     agents: int
+    tasks: int
     events: int
     dry_run: bool
 

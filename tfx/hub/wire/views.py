@@ -116,6 +116,12 @@ class TraceItem(Response, frozen=True, kw_only=True):
     cause: MessageId | None
     reason: str | None
     attempt: int | None
+    task: int | None
+    status: str | None
+    lease_id: str | None
+    epoch: int | None
+    agent: str | None
+    code: str | None
 
 
 class TraceRequest(Request, frozen=True, kw_only=True):

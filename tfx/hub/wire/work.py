@@ -252,6 +252,7 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
     pr: Annotated[str, Meta(max_length=500)] | None = None
     output: Annotated[str, Meta(max_length=500)] | None = None
     assignee: AgentName | None = None
+    label: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     expect: Annotated[Whole, Meta(description="the revision you saw")] | None = None
 
 

@@ -1,0 +1,90 @@
+"""How leases end by themselves: time, the end of a session, the change of a task.
+
+One function for each, so that a lease that is swept and one found too late look alike (WK-D3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tfx.hub.models import HUB, AgentId
+from tfx.hub.services import notices
+from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store.kinds import Kind
+from tfx.hub.work_models import TaskStatus
+
+if TYPE_CHECKING:
+    from tfx.hub.store.leases import LeaseRow
+    from tfx.hub.store.tasks import TaskRow
+    from tfx.hub.store.tx import Tx
+
+EXPIRED: Final = "expired"
+SESSION_ENDED: Final = "session ended"
+CHANGED: Final = "completed or ownership changed"
+
+
+def expire(tx: Tx, task: TaskRow, lease: LeaseRow) -> None:
+    """End a lease whose time is over; the task is accepted again unless it is in review."""
+    keeps = task.status == TaskStatus.IN_REVIEW
+    status = None if keeps else TaskStatus.ACCEPTED.value
+    leases.end(tx, Kind.WORK_EXPIRED, task, lease, EXPIRED, HUB, status=status)
+    notices.lost(tx, task, lease, EXPIRED)
+
+
+def expire_due(tx: Tx, task: TaskRow) -> TaskRow:
+    """Expire the task's lease if it is due; return the task as it is then (WK-L1)."""
+    held = leases.active(tx, task.stream)
+    if held is None or held.expires_at_ms is None or held.expires_at_ms > tx.now_ms:
+        return task
+    expire(tx, task, held)
+    return tasks.by_stream(tx, task.stream) or task
+
+
+def sweep(tx: Tx, limit: int) -> int:
+    """Expire what is due and warn who is next; return how many leases it touched (WK-D3)."""
+    over = leases.due(tx, limit)
+    for lease in over:
+        task = tasks.by_stream(tx, lease.task)
+        if task is not None:
+            expire(tx, task, lease)
+    soon = leases.to_warn(tx, limit)
+    for lease in soon:
+        task = tasks.by_stream(tx, lease.task)
+        if task is not None:
+            leases.warn(tx, task, lease)
+            notices.ending(tx, task, lease)
+    return max(len(over), len(soon))
+
+
+def end_session(tx: Tx, session: str | None, actor: AgentId) -> int:
+    """Revoke everything that a session holds, in the transaction that ends it (WK-L24).
+
+    The task keeps its assignee, so that only the same agent can reclaim it.
+    """
+    if session is None:
+        return 0
+    held = leases.of_session(tx, session)
+    for lease in held:
+        task = tasks.by_stream(tx, lease.task)
+        if task is not None:
+            leases.end(tx, Kind.WORK_REVOKED, task, lease, SESSION_ENDED, actor)
+            notices.lost(tx, task, lease, SESSION_ENDED)
+    for review in reviews.of_session(tx, session):
+        task = tasks.by_stream(tx, review.task)
+        if task is not None:
+            reviews.end(tx, Kind.REVIEW_REVOKED, task, review, SESSION_ENDED, actor, None)
+    return len(held)
+
+
+def end_review(tx: Tx, task: TaskRow, reason: str, actor: AgentId) -> None:
+    """End the review of a task that is in review no more."""
+    review = reviews.active(tx, task.stream)
+    if review is not None:
+        reviews.end(tx, Kind.REVIEW_REVOKED, task, review, reason, actor, None)
+
+
+def revoke(tx: Tx, task: TaskRow, lease: LeaseRow, reason: str, actor: AgentId) -> None:
+    """End the lease of a task that is about to change hands or to leave them (WK-L22)."""
+    leases.end(tx, Kind.WORK_REVOKED, task, lease, reason, actor)
+    if lease.agent != actor:
+        notices.lost(tx, task, lease, reason)

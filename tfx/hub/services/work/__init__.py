@@ -1,0 +1,1 @@
+"""What may be done with tasks and leases, and by whom."""

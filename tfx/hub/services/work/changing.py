@@ -1,0 +1,284 @@
+"""Changes of a task: its status, its fields, its assignee, its artifacts.
+
+Every change passes the fence of `decisions`; knows no SQL and no transport.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tfx.errors import AccessDenied, InvalidRequest, StateConflict
+from tfx.hub.services import endings
+from tfx.hub.services.work import admission, assigning, edges, moves, people
+from tfx.hub.services.work.decisions import (
+    compare,
+    decide,
+    may_change,
+    observed,
+    recorded,
+    task_of,
+)
+from tfx.hub.store import reviews, tasks
+from tfx.hub.store.ops import op_of
+from tfx.hub.store.work_bodies import ArtifactAttached, TaskChanged
+from tfx.hub.wire.work import TaskAttachRequest, TaskResult, TaskUpdateRequest
+from tfx.hub.work_models import ArtifactKind, TaskStatus
+
+if TYPE_CHECKING:
+    from tfx.hub.models import Caller, Limits
+    from tfx.hub.services.work.decisions import Expected, Refused
+    from tfx.hub.services.work.people import Worker
+    from tfx.hub.services.work.shapes import Shapes
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.store import Store
+    from tfx.hub.store.tasks import TaskRow
+    from tfx.hub.store.tx import Op, Tx
+
+_EDITS: Final = (
+    *("title", "detail", "priority", "parent", "blocked_by", "exclusive", "branch", "pr"),
+    "output",
+)
+
+
+class Changing:
+    """What becomes of a task."""
+
+    def __init__(self, store: Store, limits: Limits, shapes: Shapes) -> None:
+        self._store = store
+        self._limits = limits
+        self._shapes = shapes
+
+    async def work_update(self, caller: Caller, request: TaskUpdateRequest) -> TaskResult:
+        """Change a task (WK-T1 … WK-T10, WK-L8 … WK-L13, WK-L22); nothing asked changes nothing."""
+        op = op_of("work_update", request)
+        expected = await self._store.read(
+            lambda reader: observed(reader, request, self._seen(reader, request))
+        )
+
+        def command(tx: Tx) -> TaskResult | Refused:
+            who = people.worker(tx, caller, request)
+            task = task_of(tx, who.room, request.task)
+            if tx.done_before(who.actor, op) is not None:
+                return self._result(tx, task)
+            task = endings.expire_due(tx, task)
+            return recorded(
+                tx,
+                task,
+                who,
+                _verb(request),
+                guarded=_is_guarded(request),
+                work=lambda: self._update(tx, task, who, request, expected, op),
+            )
+
+        return await decide(self._store, command)
+
+    async def work_attach(self, caller: Caller, request: TaskAttachRequest) -> TaskResult:
+        """Attach an artifact; task and artifact change together or not at all (WK-L14).
+
+        Raises StateConflict `artifact-mismatch` for one that is another open task's.
+        """
+        op = op_of("work_attach", request)
+        expected = await self._store.read(
+            lambda reader: observed(reader, request, self._linked(reader, request))
+        )
+
+        def command(tx: Tx) -> TaskResult | Refused:
+            who = people.worker(tx, caller, request)
+            task = self._attached_to(tx, who.room, request)
+            if tx.done_before(who.actor, op) is not None:
+                return self._result(tx, task)
+            task = endings.expire_due(tx, task)
+            return recorded(
+                tx,
+                task,
+                who,
+                "attach",
+                guarded=True,
+                work=lambda: self._attach(tx, task, who, request, expected, op),
+            )
+
+        return await decide(self._store, command)
+
+    def _update(  # noqa: PLR0917  (one request in its transaction)
+        self,
+        tx: Tx,
+        task: TaskRow,
+        who: Worker,
+        request: TaskUpdateRequest,
+        expected: Expected | None,
+        op: Op | None,
+    ) -> TaskResult:
+        if request.expect is not None and request.expect != task.last_seq:
+            raise StateConflict(
+                f"task {task.number} has changed since",
+                code="stale",
+                hint="tfx task show",
+                details={"task": task.number, "expected": request.expect, "now": task.last_seq},
+            )
+        edits = any(getattr(request, name) is not None for name in _EDITS)
+        held = compare(tx, task, expected)
+        if request.status is TaskStatus.ASSIGNED and who.is_supervised:
+            assigning.claim_for(tx, task, who, request, op)
+            return self._result(tx, task)
+        giving = assigning.is_giving(request)
+        may_change(tx, task, who, held, verdict=not edits and not giving)
+        given = assigning.given(task, who, held, request) if giving else None
+        target = None
+        if request.status is not None and not giving:
+            moves.check(task, request.status)
+            target = moves.limited(task, request.status, self._limits.review_rounds)
+            _may_move(tx, task, who, target)
+        changed = None
+        if edits or (request.note is not None and request.status is None and not giving):
+            changed = _changed(tx, task, request)
+            self._no_twin(tx, task, request)
+        # every check is done: from here on events are appended
+        if changed is not None:
+            tasks.change(tx, task, changed, who.actor, op)
+            op = None
+        if given is not None:
+            moves.assign(tx, task, who, given, op)
+        elif target is not None:
+            self._move(tx, task, request, target, who, op)
+        return self._result(tx, task)
+
+    def _move(  # noqa: PLR0917  (one move)
+        self,
+        tx: Tx,
+        task: TaskRow,
+        request: TaskUpdateRequest,
+        target: TaskStatus,
+        who: Worker,
+        op: Op | None,
+    ) -> None:
+        note = request.note
+        if target is not request.status:
+            note = f"policy: {task.rounds} review rounds are the limit; a person has to decide"
+        for step in moves.path_of(task, target):
+            moves.move(tx, tasks.by_stream(tx, task.stream) or task, step, who, note, op)
+            op = None
+
+    def _attach(  # noqa: PLR0917  (one request in its transaction)
+        self,
+        tx: Tx,
+        task: TaskRow,
+        who: Worker,
+        request: TaskAttachRequest,
+        expected: Expected | None,
+        op: Op | None,
+    ) -> TaskResult:
+        held = compare(tx, task, expected)
+        may_change(tx, task, who, held, verdict=False)
+        twin = admission.twin_of(tx, task.room, {"pr": request.identity}, task.stream)
+        if twin is None and request.kind is ArtifactKind.BRANCH:
+            twin = admission.twin_of(tx, task.room, {"branch": request.identity}, task.stream)
+        if twin is not None:
+            raise StateConflict(
+                f"{request.identity} belongs to task {twin[0].number}",
+                code="artifact-mismatch",
+                hint="tfx task show",
+                details={"task": task.number, "other": twin[0].number},
+            )
+        if not any(row[1] == request.identity for row in tasks.artifacts(tx, task.stream)):
+            body = ArtifactAttached(
+                artifact=request.kind.value,
+                branch=request.identity if request.kind is ArtifactKind.BRANCH else None,
+                identity=request.identity,
+                pr=request.identity if request.kind is ArtifactKind.PR else None,
+            )
+            tasks.attach(tx, task, body, who.actor, op)
+        return self._result(tx, task)
+
+    def _attached_to(self, source: Tx | Reader, room: str, request: TaskAttachRequest) -> TaskRow:
+        if request.task is not None:
+            return task_of(source, room, request.task)
+        marks = {"pr": request.identity, "branch": request.identity}
+        found = admission.twin_of(source, room, marks)
+        if found is None:
+            raise InvalidRequest(
+                "no open task has this artifact: say which one it is for",
+                code="task-needed",
+                details={"field": "task"},
+            )
+        return found[0]
+
+    def _linked(self, reader: Reader, request: TaskAttachRequest) -> TaskRow | None:
+        return self._attached_to(reader, people.room_of(reader, request), request)
+
+    def _seen(self, reader: Reader, request: TaskUpdateRequest) -> TaskRow | None:
+        return tasks.find(reader, people.room_of(reader, request), request.task)
+
+    def _no_twin(self, tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> None:
+        marks = {"branch": request.branch, "pr": request.pr, "output": request.output}
+        wanted = {name: value or None for name, value in marks.items()}
+        twin = admission.twin_of(tx, task.room, wanted, task.stream)
+        if twin is not None:
+            raise admission.duplicate(*twin)
+
+    def _result(self, tx: Tx, task: TaskRow) -> TaskResult:
+        return TaskResult(task=self._shapes.task(tx, tasks.by_stream(tx, task.stream) or task))
+
+
+def _verb(request: TaskUpdateRequest) -> str:
+    """Return the guard class of a change (WK-K4)."""
+    if request.status is TaskStatus.ASSIGNED:
+        return "claim"
+    if request.status is TaskStatus.IN_REVIEW:
+        return "complete"
+    if request.pr is not None or request.branch is not None:
+        return "attach"
+    return "update" if request.status is None else f"move to {request.status.value}"
+
+
+def _is_guarded(request: TaskUpdateRequest) -> bool:
+    edits = any(getattr(request, name) is not None for name in (*_EDITS, "assignee", "label"))
+    return edits or request.status not in moves.UNGUARDED
+
+
+def _may_move(tx: Tx, task: TaskRow, who: Worker, target: TaskStatus) -> None:
+    """Let a merge pass only with a reviewer who is not the one that did the work (WK-R5)."""
+    if target is not TaskStatus.MERGED or who.is_operator:
+        return
+    if who.agent is not None and who.agent == task.assignee:
+        raise AccessDenied(
+            f"task {task.number} is {who.agent}'s own work: its reviewer merges it",
+            code="self-review",
+            details={"task": task.number},
+        )
+    if reviews.active(tx, task.stream) is None:
+        raise StateConflict(
+            f"task {task.number} has no reviewer: a merge needs one",
+            code="review-missing",
+            hint="tfx lease review",
+            details={"task": task.number},
+        )
+
+
+def _changed(tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> TaskChanged:
+    """Return the editable part of a task as it is from now on; an empty text takes one away."""
+
+    def text(asked: str | None, now: str | None) -> str | None:
+        return now if asked is None else asked or None
+
+    before = edges.streams_of(tx, task.room, tasks.numbers(tx, tasks.BLOCKERS, (task.stream,)))
+    blockers = before
+    if request.blocked_by is not None:
+        blockers = edges.blockers_of(tx, task, request.blocked_by)
+    parent: int | None = task.parent
+    if request.parent is not None:
+        parent = edges.parent_of(tx, task, request.parent)
+    title = task.title if request.title is None else request.title
+    if not title.strip():
+        raise InvalidRequest("title is blank", details={"field": "title"})
+    return TaskChanged(
+        blockers=list(blockers),
+        branch=text(request.branch, task.branch),
+        detail=task.detail if request.detail is None else request.detail,
+        exclusive=text(request.exclusive, task.exclusive),
+        note=text(request.note, task.note) if request.status is None else task.note,
+        output=text(request.output, task.output),
+        parent=parent,
+        pr=text(request.pr, task.pr),
+        priority=task.priority if request.priority is None else request.priority,
+        title=title,
+    )

@@ -1,0 +1,59 @@
+"""The one live session that a task may be handed to (WK-L17, WK-K2).
+
+Knows no lease.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tfx.errors import AgentUnavailable, StateConflict
+from tfx.hub.models import AgentId, AgentState
+from tfx.hub.store import agents
+
+if TYPE_CHECKING:
+    from tfx.hub.services.life import Life
+    from tfx.hub.store.agents import AgentRow
+    from tfx.hub.store.tasks import TaskRow
+    from tfx.hub.store.tx import Tx
+
+
+def one_live(  # noqa: PLR0917  (whom, and what narrows it down)
+    tx: Tx, life: Life, task: TaskRow, target: AgentId, session: str | None, instance: str | None
+) -> str:
+    """Return the session of the target in the task's room.
+
+    Raises StateConflict `target-not-unique` when none fits, AgentUnavailable `target-unreachable`
+    when it does not live (H-61).
+    """
+    known = agents.find(tx, target)
+    if (
+        known is None
+        or known.session is None
+        or known.retired_at_ms is not None
+        or known.workspace != task.room
+        or session not in {None, known.session}
+        or (instance is not None and _instance(known) != instance)
+    ):
+        raise StateConflict(
+            f"{target} has no open session in {task.room} that fits",
+            code="target-not-unique",
+            hint="tfx hub agents",
+            details={"target": target, "room": task.room},
+        )
+    state = life.state(known, tx.now_ms)
+    if state is not AgentState.ONLINE:
+        raise AgentUnavailable(
+            f"{target} is {state.value}: a task goes to a live session only",
+            code="target-unreachable",
+            hint="tfx hub agents",
+            details={"target": target, "state": state.value},
+        )
+    return known.session
+
+
+def _instance(known: AgentRow) -> str | None:
+    found = msgspec.json.decode(known.metadata, type=dict[str, object]).get("instance")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,294 @@
+"""Tasks: add, list, show, next, delete.
+
+Knows no SQL and no transport; changes of a task are `changing`'s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tfx.errors import InvalidRequest, StateConflict
+from tfx.hub.models import TraceId
+from tfx.hub.services import endings
+from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
+from tfx.hub.services.work import admission, people
+from tfx.hub.services.work.claiming import claim
+from tfx.hub.services.work.decisions import decide, locked, recorded, task_of
+from tfx.hub.services.work.edges import streams_of
+from tfx.hub.services.work.shapes import line, lock_view
+from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store.ids import new_id
+from tfx.hub.store.ops import op_of
+from tfx.hub.store.work_bodies import TaskCreated, WorkClaimed
+from tfx.hub.wire.work import (
+    TaskAddRequest,
+    TaskDeleteRequest,
+    TaskDeleteResult,
+    TaskListRequest,
+    TaskListResult,
+    TaskNextRequest,
+    TaskNextResult,
+    TaskResult,
+    TaskShowRequest,
+)
+from tfx.hub.work_models import TaskStatus
+
+if TYPE_CHECKING:
+    from tfx.hub.models import Caller
+    from tfx.hub.services.work.decisions import Refused
+    from tfx.hub.services.work.people import Worker
+    from tfx.hub.services.work.shapes import Shapes
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.store import Store
+    from tfx.hub.store.tasks import TaskRow
+    from tfx.hub.store.tx import Op, Tx
+
+_SCANNED: Final = 5_000
+"""A list with a filter looks at so many tasks at most before it hands out a cursor."""
+
+
+class Tasking:
+    """What is to be done."""
+
+    def __init__(self, store: Store, shapes: Shapes) -> None:
+        self._store = store
+        self._shapes = shapes
+
+    async def work_add(self, caller: Caller, request: TaskAddRequest) -> TaskResult:
+        """Create a task: proposed, and nobody's (WK-T3), unless `accept` says it is wanted.
+
+        Raises StateConflict `duplicate-work`, `hold-active`, `idempotency-conflict`.
+        """
+        op = op_of("work_add", request)
+
+        def command(tx: Tx) -> TaskResult | Refused:
+            who = people.worker(tx, caller, request)
+            before = tx.done_before(who.actor, op)
+            if before is not None:
+                known = tasks.by_stream(tx, before.stream)
+                if known is not None:
+                    return TaskResult(task=self._shapes.task(tx, known))
+            same = _same_key(tx, who, request)
+            if same is not None:
+                return TaskResult(task=self._shapes.task(tx, same))
+            stopped = reviews.lock_over(tx, who.room, None)
+            if stopped is not None:
+                raise locked(stopped)
+            marks = _marks(request)
+            twin = admission.twin_of(tx, who.room, marks)
+            if twin is not None:
+                error = admission.duplicate(*twin)
+                return recorded(tx, twin[0], who, "add", guarded=False, work=lambda: _refuse(error))
+            made = _create(tx, who, request, op)
+            return TaskResult(task=self._shapes.task(tx, made))
+
+        return await decide(self._store, command)
+
+    async def work_list(self, caller: Caller, request: TaskListRequest) -> TaskListResult:
+        """List tasks in the order of creation, open ones by default (WK-T7)."""
+        del caller
+
+        def query(reader: Reader) -> TaskListResult:
+            room = people.room_of(reader, request)
+            rows, following = _page(reader, room, request)
+            lines, whole = fitting(
+                [line(reader, row) for row in rows], request.max_bytes - ENVELOPE_BYTES
+            )
+            return TaskListResult(
+                room=room,
+                tasks=lines,
+                locks=tuple(
+                    lock_view(reader, each) for each in reviews.locks_of_room(reader, room)
+                ),
+                next_after=following if whole else lines[-1].task,
+                revision=tasks.revision(reader, room),
+            )
+
+        return await self._store.read(query)
+
+    async def work_show(self, caller: Caller, request: TaskShowRequest) -> TaskResult:
+        """Show one task."""
+        del caller
+
+        def query(reader: Reader) -> TaskResult:
+            found = task_of(reader, people.room_of(reader, request), request.task)
+            return TaskResult(task=self._shapes.task(reader, found))
+
+        return await self._store.read(query)
+
+    async def work_next(self, caller: Caller, request: TaskNextRequest) -> TaskNextResult:
+        """Pick the first ready task and claim it in one transaction (WK-T12).
+
+        Raises StateConflict `nothing-ready`, or `hold-active` where the room is locked.
+        """
+        op = op_of("work_next", request)
+
+        def command(tx: Tx) -> TaskNextResult | Refused:
+            if not request.claim:
+                seen = people.worker(tx, caller, request)
+                found = self._first(tx, seen.room, seen.actor)
+                return TaskNextResult(task=self._shapes.task(tx, found), lease=None)
+            who, agent, session = people.supervised(tx, caller, request)
+            before = tx.done_before(agent, op)
+            if before is not None and isinstance(before.body, WorkClaimed):
+                return self._taken(tx, before.body.lease)
+            found = self._first(tx, who.room, agent)
+            holder = leases.Holder(
+                agent,
+                session,
+                label=agent,
+                instance=request.instance,
+                worktree=request.worktree,
+                ttl_ms=request.ttl_ms,
+            )
+            return recorded(
+                tx,
+                found,
+                who,
+                "next",
+                guarded=True,
+                work=lambda: self._taken(tx, claim(tx, found, holder, op).id),
+            )
+
+        return await decide(self._store, command)
+
+    async def work_delete(self, caller: Caller, request: TaskDeleteRequest) -> TaskDeleteResult:
+        """Delete a task, its leases first (WK-L22, WK-L23)."""
+        op = op_of("work_delete", request)
+
+        def command(tx: Tx) -> TaskDeleteResult:
+            who = people.worker(tx, caller, request)
+            found = tasks.find(tx, who.room, request.task)
+            if tx.done_before(who.actor, op) is not None:
+                return TaskDeleteResult(task=request.task, deleted=True)
+            if found is not None and found.deleted_at_ms is not None:
+                return TaskDeleteResult(task=request.task, deleted=False)
+            task = task_of(tx, who.room, request.task)
+            held = leases.active(tx, task.stream)
+            if held is not None:
+                endings.revoke(tx, task, held, request.reason, who.actor)
+            endings.end_review(tx, task, request.reason, who.actor)
+            tasks.delete(tx, task, request.reason, who.actor, op)
+            return TaskDeleteResult(task=task.number, deleted=True)
+
+        return await self._store.write(command)
+
+    def _first(self, tx: Tx, room: str, agent: str) -> TaskRow:
+        # A lease that is over may hide a ready task: it ends here as the sweeper would end it.
+        for lease in leases.due(tx, _SCANNED):
+            task = tasks.by_stream(tx, lease.task)
+            if task is not None and task.room == room:
+                endings.expire(tx, task, lease)
+        found = tasks.first_ready(tx, room, agent)
+        if found is None:
+            stopped = reviews.lock_over(tx, room, None)
+            if stopped is not None:
+                raise locked(stopped)
+            raise StateConflict(
+                "no task is ready",
+                code="nothing-ready",
+                hint="tfx task list",
+                details={"room": room},
+            )
+        return found
+
+    def _taken(self, tx: Tx, lease_id: str) -> TaskNextResult:
+        lease = leases.find(tx, lease_id)
+        task = None if lease is None else tasks.by_stream(tx, lease.task)
+        if lease is None or task is None:
+            raise StateConflict("what was taken is forgotten", code="nothing-ready")
+        return TaskNextResult(
+            task=self._shapes.task(tx, task), lease=self._shapes.lease(lease, task)
+        )
+
+
+def _page(reader: Reader, room: str, request: TaskListRequest) -> tuple[list[TaskRow], int | None]:
+    """Return the next page and the number it ended at, None when nothing is left."""
+    closed = request.all or bool(request.status)
+    kept: list[TaskRow] = []
+    after, seen = request.after, 0
+    while seen < _SCANNED:
+        size = min(500, _SCANNED - seen)
+        rows = tasks.page(reader, room, after, size, ready=request.ready, closed=closed)
+        for row in rows:
+            after = row.number
+            if request.status and row.status not in request.status:
+                continue
+            if request.assignee not in {None, row.assignee}:
+                continue
+            kept.append(row)
+            if len(kept) > request.limit:
+                return kept[:-1], kept[-2].number
+        seen += len(rows)
+        if len(rows) < size:
+            return kept, None
+    return kept, after
+
+
+def _same_key(tx: Tx, who: Worker, request: TaskAddRequest) -> TaskRow | None:
+    """Return the task of the same client key; raises StateConflict for other content (WK-T6)."""
+    if request.client_key is None:
+        return None
+    known = tasks.by_key(tx, who.room, who.actor, request.client_key)
+    if known is None:
+        return None
+    first = tx.one("SELECT body FROM log WHERE seq = ?", (known.stream,))
+    wanted = _body(tx, who, request, known.number, known.trace_id)
+    if first is None or str(first[0]) != tasks.text_of(wanted):
+        raise StateConflict(
+            f"the key {request.client_key!r} was used for another task",
+            code="idempotency-conflict",
+            hint="use a new client_key for a new task",
+            details={"client_key": request.client_key, "task": known.number},
+        )
+    return known
+
+
+def _body(tx: Tx, who: Worker, request: TaskAddRequest, number: int, trace_id: str) -> TaskCreated:
+    blockers = streams_of(tx, who.room, request.blocked_by)
+    parents = () if request.parent is None else streams_of(tx, who.room, (request.parent,))
+    return TaskCreated(
+        author=who.actor,
+        blockers=list(blockers),
+        branch=request.branch,
+        client_key=request.client_key,
+        detail=request.detail,
+        exclusive=request.exclusive,
+        number=number,
+        output=request.output,
+        parent=parents[0] if parents else None,
+        pr=request.pr,
+        priority=request.priority,
+        room=who.room,
+        source_message=request.source_message,
+        source_task=request.source_task,
+        status=(TaskStatus.ACCEPTED if request.accept else TaskStatus.PROPOSED).value,
+        title=request.title,
+        trace_id=trace_id,
+    )
+
+
+def _create(tx: Tx, who: Worker, request: TaskAddRequest, op: Op | None) -> TaskRow:
+    if not request.title.strip():
+        raise InvalidRequest("title is blank", details={"field": "title"})
+    trace_id = TraceId(new_id(tx.now_ms))
+    body = _body(tx, who, request, tasks.next_number(tx, who.room), trace_id)
+    event = tasks.create(tx, body, who.actor, op)
+    made = tasks.by_stream(tx, event.stream)
+    if made is None:
+        raise StateConflict("the task was not stored", code="stale")
+    return made
+
+
+def _marks(request: TaskAddRequest) -> dict[str, str | None]:
+    return {
+        "source_message": request.source_message,
+        "source_task": request.source_task,
+        "branch": request.branch,
+        "pr": request.pr,
+        "output": request.output,
+    }
+
+
+def _refuse(error: StateConflict) -> TaskResult:
+    raise error

@@ -1,0 +1,264 @@
+"""Tasks: create, change, move, attach, delete; what is ready, what is a duplicate.
+
+SQL and events only; who may do what is decided by the services.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tfx.hub.models import AgentId, StreamNo, TraceId
+from tfx.hub.store.events import encode_body
+from tfx.hub.store.kinds import Kind
+from tfx.hub.store.work_bodies import (
+    ArtifactAttached,
+    ClaimDenied,
+    TaskChanged,
+    TaskCreated,
+    TaskDeleted,
+    TaskMoved,
+)
+
+if TYPE_CHECKING:
+    from tfx.core.database import Row, Value
+    from tfx.hub.store.events import Event
+    from tfx.hub.store.reader import Reader
+    from tfx.hub.store.tx import Op, Tx
+
+_COLUMNS: Final = (
+    "t.stream, t.room, t.number, t.status, t.title, t.detail, t.priority, t.author, t.client_key, "
+    "t.parent, t.exclusive, t.source_message, t.source_task, t.branch, t.pr, t.output, t.label, "
+    "t.assignee, t.instance, t.session, t.note, t.rounds, t.trace_id, t.created_at_ms, "
+    "t.changed_at_ms, t.closed_at_ms, t.deleted_at_ms, t.last_seq"
+)
+_FROM: Final = f"SELECT {_COLUMNS} FROM tasks t "  # noqa: S608  (column names)
+BY_NUMBER: Final = _FROM + "WHERE t.room = ? AND t.number = ?"
+BY_STREAM: Final = _FROM + "WHERE t.stream = ?"
+BY_KEY: Final = _FROM + "WHERE t.room = ? AND t.author = ? AND t.client_key = ?"
+_IS_OPEN: Final = "{0}.closed_at_ms IS NULL AND {0}.deleted_at_ms IS NULL"
+OPEN_BLOCKERS: Final = (
+    "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker "  # noqa: S608
+    f"WHERE b.task = ? AND {_IS_OPEN.format('o')} ORDER BY o.number"
+)
+RIVALS: Final = (
+    "SELECT x.number FROM tasks x "  # noqa: S608  (a rule of this module)
+    "WHERE x.room = ?1 AND x.exclusive = ?2 AND x.stream <> ?3 "
+    "AND x.status IN ('assigned', 'in_progress', 'blocked', 'in_review') "
+    f"AND {_IS_OPEN.format('x')} ORDER BY x.number"
+)
+_READY: Final = (
+    "t.room = ?1 AND t.status = 'accepted' AND t.deleted_at_ms IS NULL "  # noqa: S608
+    "AND NOT EXISTS (SELECT 1 FROM locks k WHERE k.room = t.room AND coalesce(k.task, 0) = 0 "
+    "AND k.cleared_at_ms IS NULL) "
+    "AND NOT EXISTS (SELECT 1 FROM locks k WHERE k.room = t.room "
+    "AND coalesce(k.task, 0) = t.stream AND k.cleared_at_ms IS NULL) "
+    "AND NOT EXISTS (SELECT 1 FROM work_leases l WHERE l.task = t.stream AND l.status = 'active') "
+    "AND NOT EXISTS (SELECT 1 FROM blockers b JOIN tasks o ON o.stream = b.blocker "
+    f"WHERE b.task = t.stream AND {_IS_OPEN.format('o')}) "
+    "AND (t.exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM tasks x WHERE x.room = t.room "
+    "AND x.exclusive = t.exclusive AND x.stream <> t.stream "
+    "AND x.status IN ('assigned', 'in_progress', 'blocked', 'in_review') "
+    f"AND {_IS_OPEN.format('x')})) "
+)
+NEXT: Final = (
+    _FROM + f"WHERE {_READY} AND (t.assignee IS NULL AND (t.label IS NULL OR t.label = ?2) "
+    "OR t.assignee = ?2) ORDER BY t.priority DESC, t.number LIMIT 1"
+)
+READY_PAGE: Final = _FROM + f"WHERE {_READY} AND t.number > ?2 ORDER BY t.number LIMIT ?3"
+PAGE: Final = (
+    _FROM + "WHERE t.room = ?1 AND t.number > ?2 AND t.deleted_at_ms IS NULL "
+    "ORDER BY t.number LIMIT ?3"
+)
+OPEN_PAGE: Final = (
+    _FROM + f"WHERE t.room = ?1 AND t.number > ?2 AND {_IS_OPEN.format('t')} "
+    "ORDER BY t.number LIMIT ?3"
+)
+REVISION: Final = "SELECT max(last_seq) FROM tasks WHERE room = ?"
+BLOCKERS: Final = (
+    "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
+    "ORDER BY o.number"
+)
+ARTIFACTS: Final = (
+    "SELECT kind, identity, attached_by, attached_at_ms FROM artifacts WHERE task = ? "
+    "ORDER BY last_seq, identity"
+)
+# The edge task -> blocker closes a circle when the task is already reached from the blocker.
+REACHES_BY_BLOCKERS: Final = (
+    "WITH RECURSIVE r (stream) AS (SELECT ?1 UNION SELECT b.blocker FROM blockers b "
+    "JOIN r ON r.stream = b.task) SELECT 1 FROM r WHERE stream = ?2"
+)
+REACHES_BY_PARENTS: Final = (
+    "WITH RECURSIVE r (stream) AS (SELECT ?1 UNION SELECT t.parent FROM tasks t "
+    "JOIN r ON r.stream = t.stream WHERE t.parent IS NOT NULL) SELECT 1 FROM r WHERE stream = ?2"
+)
+_TWINS: Final = {
+    "source_message": "t.source_message = ?2",
+    "source_task": "t.source_task = ?2",
+    "branch": "t.branch = ?2",
+    "pr": "t.pr = ?2",
+    "output": "t.output = ?2",
+    "artifact": "t.stream IN (SELECT a.task FROM artifacts a WHERE a.identity = ?2)",
+}
+TWINS: Final = {
+    name: _FROM + f"WHERE t.room = ?1 AND {rule} AND t.stream <> ?3 AND {_IS_OPEN.format('t')} "
+    "ORDER BY t.number LIMIT 1"
+    for name, rule in _TWINS.items()
+}
+_LAST_NUMBER: Final = (
+    "SELECT max(coalesce((SELECT last FROM numbers WHERE room = ?1), 0), "
+    "coalesce((SELECT max(number) FROM tasks WHERE room = ?1), 0))"
+)
+_KEEP_NUMBER: Final = (
+    "INSERT INTO numbers (room, last) VALUES (?, ?) "
+    "ON CONFLICT (room) DO UPDATE SET last = excluded.last"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task as the projection has it; `parent` is a stream."""
+
+    stream: StreamNo
+    room: str
+    number: int
+    status: str
+    title: str
+    detail: str
+    priority: int
+    author: AgentId
+    client_key: str | None
+    parent: int | None
+    exclusive: str | None
+    source_message: str | None
+    source_task: str | None
+    branch: str | None
+    pr: str | None
+    output: str | None
+    label: str | None
+    assignee: AgentId | None
+    instance: str | None
+    session: str | None
+    note: str | None
+    rounds: int
+    trace_id: TraceId
+    created_at_ms: int
+    changed_at_ms: int
+    closed_at_ms: int | None
+    deleted_at_ms: int | None
+    last_seq: int
+
+    @property
+    def name(self) -> str:
+        """The name of its stream, for the ids of its events."""
+        return f"task/{self.room}/{self.number}"
+
+
+def find(source: Tx | Reader, room: str, number: int) -> TaskRow | None:
+    """Return a task by its number in a room; also a deleted one."""
+    return _one(source, BY_NUMBER, (room, number))
+
+
+def by_stream(source: Tx | Reader, stream: int) -> TaskRow | None:
+    """Return a task by its stream."""
+    return _one(source, BY_STREAM, (stream,))
+
+
+def by_key(source: Tx | Reader, room: str, author: str, key: str) -> TaskRow | None:
+    """Return the task that an author made with a key (WK-T6)."""
+    return _one(source, BY_KEY, (room, author, key))
+
+
+def first_ready(source: Tx | Reader, room: str, agent: str) -> TaskRow | None:
+    """Return the first task that this agent may claim now: by priority, then age (WK-T12)."""
+    return _one(source, NEXT, (room, agent))
+
+
+def page(
+    source: Tx | Reader, room: str, after: int, limit: int, *, ready: bool, closed: bool
+) -> list[TaskRow]:
+    """Return tasks of a room after a number: ready ones, open ones, or all but deleted ones."""
+    sql = READY_PAGE if ready else PAGE if closed else OPEN_PAGE
+    return [_task(row) for row in source.all(sql, (room, after, limit))]
+
+
+def twin(
+    source: Tx | Reader, room: str, kind: str, value: str, except_for: int = 0
+) -> TaskRow | None:
+    """Return an open task of the room that is about the same thing (WK-K5)."""
+    return _one(source, TWINS[kind], (room, value, except_for))
+
+
+def revision(source: Tx | Reader, room: str) -> int:
+    """Return the last seq that changed something a board shows (WK-B2)."""
+    row = source.one(REVISION, (room,))
+    return 0 if row is None else int(row[0] or 0)
+
+
+def numbers(source: Tx | Reader, sql: str, values: tuple[Value, ...]) -> tuple[int, ...]:
+    """Return the task numbers that a query of this module finds."""
+    return tuple(int(row[0] or 0) for row in source.all(sql, values))
+
+
+def artifacts(source: Tx | Reader, stream: int) -> list[Row]:
+    """Return kind, identity, author and time of each artifact of a task."""
+    return source.all(ARTIFACTS, (stream,))
+
+
+def reaches(source: Tx | Reader, sql: str, start: int, goal: int) -> bool:
+    """Say whether a task is reached from another by the edges of `sql` (WK-T11)."""
+    return source.one(sql, (start, goal)) is not None
+
+
+def next_number(tx: Tx, room: str) -> int:
+    """Return the next number of a room and keep it as used (WK-T4)."""
+    row = tx.one(_LAST_NUMBER, (room,))
+    number = (0 if row is None else int(row[0] or 0)) + 1
+    tx.connection.execute(_KEEP_NUMBER, (room, number))
+    return number
+
+
+def text_of(body: TaskCreated) -> str:
+    """Return a body as the log would hold it, to compare with what it holds."""
+    return encode_body(body)
+
+
+def create(tx: Tx, body: TaskCreated, actor: AgentId, op: Op | None) -> Event:
+    """Append a new task."""
+    name = f"task/{body.room}/{body.number}"
+    return tx.begin_stream(name, Kind.TASK_CREATED, actor, body, op=op)
+
+
+def change(tx: Tx, task: TaskRow, body: TaskChanged, actor: AgentId, op: Op | None) -> None:
+    """Replace what may be edited of a task."""
+    tx.append(task.name, task.stream, Kind.TASK_CHANGED, actor, body, op=op)
+
+
+def move(tx: Tx, task: TaskRow, body: TaskMoved, actor: AgentId, op: Op | None) -> None:
+    """Give a task another status or assignee; its lease must agree (WK-L22)."""
+    tx.append(task.name, task.stream, Kind.TASK_MOVED, actor, body, op=op)
+
+
+def attach(tx: Tx, task: TaskRow, body: ArtifactAttached, actor: AgentId, op: Op | None) -> None:
+    """Attach an artifact to a task, in one event (WK-L14)."""
+    tx.append(task.name, task.stream, Kind.ARTIFACT_ATTACHED, actor, body, op=op)
+
+
+def delete(tx: Tx, task: TaskRow, reason: str, actor: AgentId, op: Op | None) -> None:
+    """Delete a task with its leases (WK-L23)."""
+    body = TaskDeleted(reason=reason)
+    tx.append(task.name, task.stream, Kind.TASK_DELETED, actor, body, op=op)
+
+
+def deny(tx: Tx, task: TaskRow, body: ClaimDenied, actor: AgentId) -> None:
+    """Record that something was refused (WK-K6)."""
+    tx.append(task.name, task.stream, Kind.CLAIM_DENIED, actor, body)
+
+
+def _one(source: Tx | Reader, sql: str, values: tuple[Value, ...]) -> TaskRow | None:
+    row = source.one(sql, values)
+    return None if row is None else _task(row)
+
+
+def _task(row: Row) -> TaskRow:
+    return TaskRow(*row)  # type: ignore[arg-type]
