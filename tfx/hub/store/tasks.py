@@ -74,11 +74,15 @@ OPEN_PAGE: Final = (
     _FROM + f"WHERE t.room = ?1 AND t.number > ?2 AND {_IS_OPEN.format('t')} "
     "ORDER BY t.number LIMIT ?3"
 )
-REVISION: Final = "SELECT max(last_seq) FROM tasks WHERE room = ?"
+REVISION: Final = (
+    "SELECT max(last_seq) FROM tasks WHERE room = ?1 "
+    "UNION ALL SELECT max(last_seq) FROM locks WHERE room = ?1"
+)
 BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
     "ORDER BY o.number"
 )
+BLOCKER_STREAMS: Final = "SELECT blocker FROM blockers WHERE task = ? ORDER BY blocker"
 ARTIFACTS: Final = (
     "SELECT kind, identity, attached_by, attached_at_ms FROM artifacts WHERE task = ? "
     "ORDER BY last_seq, identity"
@@ -191,13 +195,17 @@ def twin(
 
 def revision(source: Tx | Reader, room: str) -> int:
     """Return the last seq that changed something a board shows (WK-B2)."""
-    row = source.one(REVISION, (room,))
-    return 0 if row is None else int(row[0] or 0)
+    return max(int(row[0] or 0) for row in source.all(REVISION, (room,)))
 
 
 def numbers(source: Tx | Reader, sql: str, values: tuple[Value, ...]) -> tuple[int, ...]:
     """Return the task numbers that a query of this module finds."""
     return tuple(int(row[0] or 0) for row in source.all(sql, values))
+
+
+def blockers_of(source: Tx | Reader, stream: int) -> tuple[StreamNo, ...]:
+    """Return what a task waits for, also what is deleted and so holds nothing up."""
+    return tuple(StreamNo(int(row[0] or 0)) for row in source.all(BLOCKER_STREAMS, (stream,)))
 
 
 def artifacts(source: Tx | Reader, stream: int) -> list[Row]:

@@ -120,7 +120,7 @@ class Changing:
         if request.status is TaskStatus.ASSIGNED and who.is_supervised:
             assigning.claim_for(tx, task, who, request, op)
             return self._result(tx, task)
-        giving = assigning.is_giving(request)
+        giving = assigning.is_giving(task, request)
         may_change(tx, task, who, held, verdict=not edits and not giving)
         given = assigning.given(task, who, held, request) if giving else None
         target = None
@@ -227,7 +227,9 @@ def _verb(request: TaskUpdateRequest) -> str:
         return "complete"
     if request.pr is not None or request.branch is not None:
         return "attach"
-    return "update" if request.status is None else f"move to {request.status.value}"
+    if request.status in {None, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED}:
+        return "update"
+    return f"move to {request.status}"
 
 
 def _is_guarded(request: TaskUpdateRequest) -> bool:
@@ -260,8 +262,7 @@ def _changed(tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> TaskChanged:
     def text(asked: str | None, now: str | None) -> str | None:
         return now if asked is None else asked or None
 
-    before = edges.streams_of(tx, task.room, tasks.numbers(tx, tasks.BLOCKERS, (task.stream,)))
-    blockers = before
+    blockers = tasks.blockers_of(tx, task.stream)
     if request.blocked_by is not None:
         blockers = edges.blockers_of(tx, task, request.blocked_by)
     parent: int | None = task.parent

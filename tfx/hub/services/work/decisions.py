@@ -184,11 +184,7 @@ def may_change(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow | None, *, ver
     if review is not None and who.is_holder(review.agent, review.session):
         if task.status == TaskStatus.IN_REVIEW and verdict:
             return
-        raise AccessDenied(
-            "a review gives the right to a verdict, not to change the work",
-            code="lease-kind",
-            details={"task": task.number, "review_id": review.id},
-        )
+        raise _wrong_kind(task, review)
     if held is not None:
         raise AccessDenied(
             f"task {task.number} is held by {held.agent}",
@@ -204,8 +200,11 @@ def may_change(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow | None, *, ver
         )
 
 
-def must_hold(task: TaskRow, who: Worker, held: LeaseRow) -> None:
-    """Let the holder or the operator act on a lease; raises AccessDenied."""
+def must_hold(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow) -> None:
+    """Let the holder or the operator act on a lease; raises AccessDenied.
+
+    The codes are `actor-missing`, `lease-kind` for the task's reviewer (WK-R5), `lease-holder`.
+    """
     if who.is_operator or who.is_holder(held.agent, held.session):
         return
     if who.agent is None:
@@ -215,6 +214,9 @@ def must_hold(task: TaskRow, who: Worker, held: LeaseRow) -> None:
             hint="tfx lease force-release",
             details=_held(task, held),
         )
+    review = reviews.active(tx, task.stream)
+    if review is not None and who.is_holder(review.agent, review.session):
+        raise _wrong_kind(task, review)
     raise AccessDenied(
         f"task {task.number} is held by {held.agent}",
         code="lease-holder",
@@ -241,6 +243,14 @@ def locked(lock: reviews.LockRow) -> StateConflict:
         code="hold-active",
         hint="tfx lease unlock",
         details={"lock_id": lock.id, "reason": lock.reason, "set_by": lock.set_by},
+    )
+
+
+def _wrong_kind(task: TaskRow, review: reviews.ReviewRow) -> AccessDenied:
+    return AccessDenied(
+        "a review gives the right to a verdict, not to change the work",
+        code="lease-kind",
+        details={"task": task.number, "review_id": review.id},
     )
 
 

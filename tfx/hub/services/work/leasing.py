@@ -115,7 +115,7 @@ class Leasing:
                     raise lost(task, held)
                 if held.epoch != request.epoch:
                     raise StateConflict("the epoch is another one", code="lease-changed")
-                must_hold(task, who, held)
+                must_hold(tx, task, who, held)
                 if held.ttl_ms is None:
                     raise StateConflict(
                         "this lease has no time to live, so it needs no renewal",
@@ -148,7 +148,7 @@ class Leasing:
                 if held is None:
                     _may_give_up(task, who)
                 else:
-                    must_hold(task, who, held)
+                    must_hold(tx, task, who, held)
                 _free(tx, Kind.WORK_RELEASED, task, held, reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)
 
@@ -206,7 +206,7 @@ class Leasing:
                 held = compare(tx, task, expected)
                 if held is None or task.status in CLOSED:
                     raise _nothing_held(task)
-                must_hold(task, who, held)
+                must_hold(tx, task, who, held)
                 session = targets.one_live(
                     tx, self._life, task, target, request.to_session, request.to_instance
                 )
