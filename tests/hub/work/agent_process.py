@@ -68,7 +68,7 @@ class Agent:
             try:
                 with HubClient.of(Paths.resolve()) as client:
                     answer = client.call_with(name, fields, OPERATIONS[name].response)
-                    found: dict[str, Any] = msgspec.to_builtins(answer)
+                    found: dict[str, Any] = json.loads(msgspec.json.encode(answer))
                     return found
             except AgentUnavailable as error:
                 if error.reason not in {"hub-not-running", "hub-unreachable"}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -149,14 +149,12 @@ class Worker:
         who = {"session": None, "room": None, "lease_id": self.session}
         await self.ask("deregister", agents.DeregisterResult, **who)
 
-    async def mail(self, topic: str = "work.lease") -> list[dict[str, Any]]:
-        """Take what the hub told this agent under a topic: the payloads, oldest first."""
+    async def mail(self) -> list[dict[str, Any]]:
+        """Take what the hub told this agent about leases: the payloads, oldest first."""
         assert self.name is not None
         polled = await self.bed.poll(self.name, most=100, auto_ack=True, max_bytes=262_144)
-        for each in polled.messages:
-            if each.topic.startswith("work."):
-                assert (each.sender, each.type.value) == ("hub:hub", "system")
-        found = [each for each in polled.messages if each.topic == topic]
+        found = [each for each in polled.messages if each.topic == "work.lease"]
+        assert {(each.sender, each.type.value) for each in found} <= {("hub:hub", "system")}
         return [msgspec.json.decode(bytes(each.payload)) for each in found]
 
 
@@ -253,6 +251,25 @@ def refused(code: str, kind: str | None = None) -> Iterator[pytest.ExceptionInfo
         yield caught
     assert caught.value.reason == code, (caught.value.reason, caught.value.message)
     assert kind in {None, caught.value.kind.value}
+
+
+async def all_refused(
+    steps: Iterable[Awaitable[object]], code: str, kind: str | None = None
+) -> list[TfxError]:
+    """Each of these must be refused with this code; all are tried, one after the other."""
+    errors: list[TfxError] = []
+    told: list[str] = []
+    for step in steps:
+        try:
+            await step
+        except TfxError as error:
+            errors.append(error)
+            told.append(error.reason)
+        else:
+            told.append("was not refused")
+    assert set(told) == {code}, told
+    assert kind is None or {error.kind.value for error in errors} == {kind}
+    return errors
 
 
 async def later(step: Awaitable[T]) -> asyncio.Future[T]:

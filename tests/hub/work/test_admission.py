@@ -30,7 +30,6 @@ def test_wk_k5_work_with_the_same_origin_or_result_is_denied(
             await bob.add("the same", **{field: value})
         assert error.value.details["task"] == first.task
         assert field in str(error.value.details["matches"])
-        assert "review" in f"{error.value.message} {error.value.hint}"
         other_room = Worker(crew.bed, None, None, room=ELSEWHERE)
         assert (await other_room.add(**{field: value})).task == 1
         await crew.person.update(1, status="cancelled")

@@ -21,15 +21,15 @@ def test_wk_l25_a_beat_counts_only_with_a_greater_sequence_and_a_time_not_going_
         ann = await crew.hire("ann")
         await crew.owned(ann)
         assert (await ann.beat(5, 1_000)).accepted
-        pulses = crew.bed.rows("SELECT * FROM pulses")
+        before = (await ann.show(1)).lease
         crew.clock.pass_ms(500)
         for sequence, at in ((5, 1_000), (4, 2_000), (0, 1_000), (6, 999), (7, -1)):
             refusal = await ann.beat(sequence, at)
             assert (refusal.accepted, refusal.leases) == (False, ())
-            assert crew.bed.rows("SELECT * FROM pulses") == pulses
+            assert (await ann.show(1)).lease == before
         assert (await ann.beat(6, 1_000)).accepted
         assert (await ann.beat(8, 1_001)).accepted
-        assert crew.bed.rows("SELECT * FROM pulses") != pulses
+        assert (await ann.show(1)).lease != before
 
     act(story)
 

@@ -83,9 +83,9 @@ def test_wk_t11_edges_make_no_circle(act: PlayCrew, edge: str) -> None:
                 await person.update(1, **to(target))
             assert error.value.kind.value in {"invalid-request", "state-conflict"}
         assert crew.last_seq() == before
-        with refused("not-found", "not-found"):
+        with refused("unknown-task", "not-found"):
             await person.ready(**to(99))
-        with refused("not-found", "not-found"):
+        with refused("unknown-task", "not-found"):
             await person.update(3, **to(99))
         await person.update(3, **to(1))
 
@@ -184,7 +184,8 @@ def test_wk_t12_claiming_a_held_task_names_its_holder(act: PlayCrew) -> None:
         lease = await crew.owned(ann)
         with refused("held", "state-conflict") as error:
             await bob.claim(1)
-        assert error.value.details == {"holder": "ann", "lease_id": lease.lease_id, "epoch": 0}
+        held = {"holder": "ann", "lease_id": lease.lease_id, "epoch": 0}
+        assert error.value.details.items() >= held.items()
         assert "ann" in error.value.message
         assert "handoff" in (error.value.hint or "")
 

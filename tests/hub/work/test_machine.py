@@ -14,7 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.hub.driver import OPERATOR_CALLER, Bed, FakeClock, open_core
 from tests.hub.store.test_rebuild import refolds_to_itself
+from tests.hub.work import invariants
 from tests.hub.work.crew import HOUR_MS, Crew, Worker, stated
+from tests.hub.work.test_tasks import NEXT
 from tfx.errors import Kind, TfxError
 from tfx.hub.models import Retention
 from tfx.hub.wire import admin
@@ -27,8 +29,9 @@ NAMES = st.sampled_from(["ann", "bob", "cat"])
 TASKS = st.integers(1, 4)
 STATUSES = st.sampled_from([status.value for status in TaskStatus])
 TTLS = st.sampled_from([None, 60_000, HOUR_MS])
-FENCES = st.sampled_from(["seen", "stale", "none", "unstated"])
+FENCES = st.sampled_from(["seen", "seen", "unstated", "unstated", "stale", "none"])
 KEYS = st.sampled_from([None, None, "k1", "k2"])
+SELDOM = st.sampled_from([False, False, False, True])
 BUGS = {"constraint", "storage", "writer-dead"}
 """What the schema refused is what a command should have refused itself."""
 
@@ -50,8 +53,10 @@ class WorkMachine(RuleBasedStateMachine):
         self.begin()
         for name in ("ann", "bob", "cat"):
             self.hire(name)
-        for _ in range(2):
+        for _ in range(4):
             self.add(accept=True, blocked=False, exclusive=False, priority=5)
+        for task, name in ((1, "ann"), (2, "bob")):
+            self.claim(name=name, task=task, ttl_ms=HOUR_MS, key=None, tired=False)
 
     def begin(self) -> None:
         self.lives += 1
@@ -89,6 +94,18 @@ class WorkMachine(RuleBasedStateMachine):
             return {}
         return stated(known[-1] if kind == "seen" else known[0])
 
+    def worker(self, name: str, *, tired: bool = False) -> Worker:
+        """An agent, in a new life if the last one has ended, unless it is too tired for that."""
+        rows = self.crew.bed.rows(f"SELECT session FROM agents WHERE id = '{name}'")
+        if not tired and rows != [(self.workers[name].session,)]:
+            self.hire(name)
+        return self.workers[name]
+
+    def holder(self, task: int) -> Worker | None:
+        """Who has a task."""
+        found = [name for number, name, _ in self.crew.active() if number == task]
+        return self.workers[found[0]] if found else None
+
     def note(self, lease: LeaseView | None) -> None:
         if lease is not None:
             self.seen.setdefault(lease.task, []).append(lease)
@@ -102,10 +119,12 @@ class WorkMachine(RuleBasedStateMachine):
         if hired is not None:
             self.workers[name] = hired
 
+    @precondition(lambda self: self.steps % 4 == 0)
     @rule(name=NAMES)
     def leave(self, name: str) -> None:
         self.do(self.workers[name].leave())
 
+    @precondition(lambda self: self.steps % 9 == 0)
     @rule(name=NAMES)
     def retire(self, name: str) -> None:
         retiring = self.crew.bed.call(
@@ -136,9 +155,22 @@ class WorkMachine(RuleBasedStateMachine):
         who = self.workers[name].bare if bare else self.workers[name]
         self.do(who.update(task, **self.fence(task, fence), status=status))
 
-    @rule(name=NAMES, task=TASKS, status=STATUSES)
-    def assign_by_hand(self, name: str, task: int, status: str) -> None:
-        self.do(self.crew.person.update(task, status=status, assignee=name))
+    @rule(task=TASKS, choice=st.integers(0, 9))
+    def the_holder_goes_on(self, task: int, choice: int) -> None:
+        """A move that the machine allows, by who may make it."""
+        rows = self.crew.bed.rows("SELECT status FROM tasks WHERE number = ?", task)
+        ways = sorted(NEXT[str(rows[0][0])] - {"accepted"}) if rows else []
+        holder = self.holder(task)
+        if ways and holder is not None:
+            self.do(holder.update(task, status=ways[choice % len(ways)]))
+
+    @rule(name=NAMES, task=TASKS)
+    def assign_by_hand(self, name: str, task: int) -> None:
+        self.do(self.crew.person.update(task, status="assigned", assignee=name))
+
+    @rule(task=TASKS, status=STATUSES)
+    def move_by_hand(self, task: int, status: str) -> None:
+        self.do(self.crew.person.update(task, status=status))
 
     @rule(task=TASKS, blocker=TASKS, fence=FENCES)
     def edit(self, task: int, blocker: int, fence: str) -> None:
@@ -150,32 +182,38 @@ class WorkMachine(RuleBasedStateMachine):
         worker = self.workers[name]
         self.do(worker.attach(kind, f"{kind}-{task}", task=task, **self.fence(task, fence)))
 
-    @precondition(lambda self: self.steps % 7 == 0)
+    @precondition(lambda self: self.steps % 11 == 0)
     @rule(task=TASKS)
     def delete(self, task: int) -> None:
         self.do(self.crew.boss.delete(task))
 
     # ------------------------------------------------------------ leases
 
-    @rule(name=NAMES, task=TASKS, ttl_ms=TTLS, key=KEYS)
-    def claim(self, name: str, task: int, ttl_ms: int | None, key: str | None) -> None:
-        self.note(self.do(self.workers[name].claim(task, ttl_ms=ttl_ms, op_id=key)))
+    @rule(name=NAMES, task=TASKS, ttl_ms=TTLS, key=KEYS, tired=SELDOM)
+    def claim(
+        self, *, name: str, task: int, ttl_ms: int | None, key: str | None, tired: bool
+    ) -> None:
+        worker = self.worker(name, tired=tired)
+        self.note(self.do(worker.claim(task, ttl_ms=ttl_ms, op_id=key)))
 
     @rule(name=NAMES, ttl_ms=TTLS, key=KEYS)
     def take_next(self, name: str, ttl_ms: int | None, key: str | None) -> None:
-        found = self.do(self.workers[name].take_next(ttl_ms=ttl_ms, op_id=key))
+        found = self.do(self.worker(name).take_next(ttl_ms=ttl_ms, op_id=key))
         self.note(None if found is None else found.lease)
 
-    @rule(name=NAMES, task=TASKS, fence=FENCES, key=KEYS)
-    def release(self, name: str, task: int, fence: str, key: str | None) -> None:
-        self.do(self.workers[name].release(task, **self.fence(task, fence), op_id=key))
+    @rule(name=NAMES, task=TASKS, fence=FENCES, key=KEYS, stranger=SELDOM)
+    def release(self, *, name: str, task: int, fence: str, key: str | None, stranger: bool) -> None:
+        giver = None if stranger else self.holder(task)
+        self.do((giver or self.workers[name]).release(task, **self.fence(task, fence), op_id=key))
 
     @rule(name=NAMES, task=TASKS, to=NAMES, fence=FENCES, ttl_ms=TTLS, key=KEYS)
     def handoff(
         self, *, name: str, task: int, to: str, fence: str, ttl_ms: int | None, key: str | None
     ) -> None:
         fields = {**self.fence(task, fence), "ttl_ms": ttl_ms, "op_id": key}
-        done = self.do(self.workers[name].handoff(task, to, **fields))
+        giver = self.holder(task) or self.workers[name]
+        self.worker(to)
+        done = self.do(giver.handoff(task, to, **fields))
         self.note(None if done is None else done.lease)
 
     @rule(name=NAMES, task=TASKS, ttl_ms=TTLS)
@@ -189,19 +227,28 @@ class WorkMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, task=TASKS)
     def review(self, name: str, task: int) -> None:
-        self.do(self.workers[name].review(task))
+        holder = self.holder(task)
+        if holder is not None:
+            self.do(holder.update(task, status="in_review"))
+        self.do(self.worker(name).review(task))
+
+    @rule(name=NAMES, task=TASKS, status=st.sampled_from(["merged", "in_progress", "blocked"]))
+    def judge(self, name: str, task: int, status: str) -> None:
+        self.do(self.workers[name].update(task, status=status))
 
     @rule(name=NAMES, task=TASKS)
     def end_review(self, name: str, task: int) -> None:
         self.do(self.workers[name].end_review(task))
 
+    @precondition(lambda self: self.steps % 8 == 0)
     @rule(task=st.one_of(st.none(), TASKS))
     def lock(self, task: int | None) -> None:
         self.do(self.crew.boss.lock(task))
 
-    @rule(task=st.one_of(st.none(), TASKS))
-    def unlock(self, task: int | None) -> None:
-        self.do(self.crew.boss.unlock(task))
+    @rule()
+    def unlock_everything(self) -> None:
+        for task in (None, 1, 2, 3, 4):
+            self.do(self.crew.boss.unlock(task))
 
     # ------------------------------------------------------------ time
 
@@ -243,56 +290,11 @@ class WorkMachine(RuleBasedStateMachine):
         assert self.crew.bed.core.counted.failing == set()
 
     @invariant()
-    def one_lease_at_most_is_active_and_the_owner_agrees(self) -> None:
-        rows = self.crew.bed.rows(
-            "SELECT t.status, t.assignee, t.session, l.agent, l.session, count(*) "
-            "FROM work_leases l LEFT JOIN tasks t ON t.stream = l.task "
-            "WHERE l.status = 'active' GROUP BY l.task"
-        )
-        for status, assignee, session, agent, life, count in rows:
-            assert count == 1
-            assert status in {"assigned", "in_progress", "blocked", "in_review"}
-            assert (assignee, session) == (agent, life)
-        ended = self.crew.bed.rows(
-            "SELECT l.id FROM work_leases l JOIN agents a ON a.id = l.agent "
-            "WHERE l.status = 'active' AND a.session IS NOT l.session"
-        )
-        assert ended == []
-
-    @invariant()
-    def epochs_only_rise(self) -> None:
-        rows = self.crew.bed.rows("SELECT task, epoch, id FROM work_leases ORDER BY task, epoch")
-        now: dict[int, list[str]] = {}
-        for task, epoch, lease in rows:
-            held = now.setdefault(int(task or 0), [])
-            assert epoch == len(held)  # 0, 1, 2 … without a gap
-            held.append(str(lease))
-        for task, before in self.epochs.items():
-            held = now.get(task, [])
-            assert not held or held[: len(before)] == before
-        self.epochs = now
-
-    @invariant()
-    def reviewers_never_review_their_own_work(self) -> None:
-        rows = self.crew.bed.rows(
-            "SELECT t.status, t.assignee, r.agent, count(*) FROM review_leases r "
-            "JOIN tasks t ON t.stream = r.task WHERE r.status = 'active' GROUP BY r.task"
-        )
-        for status, assignee, reviewer, count in rows:
-            assert (status, count) == ("in_review", 1)
-            assert assignee != reviewer
-
-    @invariant()
-    def ev_p3_every_row_carries_the_last_seq_that_touched_it(self) -> None:
-        newest = self.crew.last_seq()
-        for table in ("tasks", "blockers", "artifacts", "work_leases", "review_leases", "locks"):
-            ((most,),) = self.crew.bed.rows(f"SELECT coalesce(max(last_seq), 0) FROM {table}")
-            assert 0 <= int(most or 0) <= newest
-        rows = self.crew.bed.rows(
-            "SELECT t.last_seq FROM tasks t WHERE NOT EXISTS "
-            "(SELECT 1 FROM log l WHERE l.seq = t.last_seq AND l.stream = t.stream)"
-        )
-        assert rows == []
+    def owners_epochs_reviewers_and_seqs_agree(self) -> None:
+        invariants.one_owner_at_most(self.crew)
+        self.epochs = invariants.epochs_only_rise(self.crew, self.epochs)
+        invariants.nobody_reviews_its_own_work(self.crew)
+        invariants.ev_p3_rows_carry_their_last_seq(self.crew)
 
     @invariant()
     def the_projections_equal_a_fold_of_the_log(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.hub.work.crew import Crew, PlayCrew, Worker, later, refused
+from tests.hub.work.crew import Crew, PlayCrew, Worker, all_refused, later, refused
 from tfx.errors import TfxError
 
 
@@ -131,13 +131,12 @@ def test_wk_r5_a_review_is_no_right_to_do_the_work(act: PlayCrew) -> None:
         ann, bob = await crew.hire("ann"), await crew.hire("bob")
         lease = await crew.owned(ann, "in_progress", "in_review")
         await bob.review(1)
-        for step in (
+        steps = (
             bob.release(1, lease),
             bob.handoff(1, "bob", lease),
             bob.attach("file", "a.py", lease, task=1),
-        ):
-            with refused("lease-kind", "access-denied"):
-                await step
+        )
+        await all_refused(steps, "lease-kind", "access-denied")
         with refused("held", "state-conflict"):
             await bob.claim(1)
         assert (await ann.show(1)).lease == lease
