@@ -65,7 +65,10 @@ NEXT: Final = (
     _FROM + f"WHERE {_READY} AND (t.assignee IS NULL AND (t.label IS NULL OR t.label = ?2) "
     "OR t.assignee = ?2) ORDER BY t.priority DESC, t.number LIMIT 1"
 )
-READY_PAGE: Final = _FROM + f"WHERE {_READY} AND t.number > ?2 ORDER BY t.number LIMIT ?3"
+READY_PAGE: Final = (  # that an accepted task is open lets the index of open ones be used
+    _FROM + f"WHERE {_READY} AND t.closed_at_ms IS NULL AND t.number > ?2 "
+    "ORDER BY t.number LIMIT ?3"
+)
 PAGE: Final = (
     _FROM + "WHERE t.room = ?1 AND t.number > ?2 AND t.deleted_at_ms IS NULL "
     "ORDER BY t.number LIMIT ?3"
