@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from tests.hub.running import RunningHub
 from tests.hub.speaking import ERAS, LEGACY, MODERN, Speaker, envelope
+from tfx.hub.models import Toolset
 from tfx.hub.operations import OPERATIONS
 
 EIGHT = {
@@ -250,12 +252,27 @@ def test_h_35_other_methods_are_refused(shared_hub: RunningHub, method: str) -> 
 def test_h_36_toolsets_are_chosen_by_query_and_an_unknown_one_names_the_known(
     modern: Speaker,
 ) -> None:
-    everything = modern.result("tools/list")
-    assert replace(modern, query="?tools=bus").result("tools/list") == everything
+    default = modern.result("tools/list")
+    assert replace(modern, query="?tools=bus").result("tools/list") == default
+    for query, toolsets in (
+        ("?tools=work", {Toolset.WORK}),
+        ("?tools=bus,work", {Toolset.BUS, Toolset.WORK}),
+    ):
+        listed = replace(modern, query=query).result("tools/list")["tools"]
+        wanted = {row.name for row in OPERATIONS.values() if row.toolset in toolsets}
+        assert {tool["name"] for tool in listed} == wanted
     for query, code in (("?tools=nonsense", "unknown-toolset"), ("?tool=bus", "unknown-field")):
         answer = replace(modern, query=query).post("tools/list")
         assert (answer.status, answer.code) == (400, code)
         assert "bus" in answer.document["error"]["details"]["known"]
+
+
+def test_h_36_the_tools_of_work_are_less_than_6_kb(modern: Speaker) -> None:
+    answer = replace(modern, query="?tools=work").post("tools/list")
+    assert len(answer.body) < 6 * 1024
+    assert all(
+        name.startswith("work_") for name in re.findall(r'"name":"(\w+)"', answer.body.decode())
+    )
 
 
 def test_h_37_the_default_list_is_small_deterministic_and_described(hub: RunningHub) -> None:
@@ -268,7 +285,7 @@ def test_h_37_the_default_list_is_small_deterministic_and_described(hub: Running
     assert listed[0] == listed[1]
     assert len(listed[0]) < 8 * 1024
     tools = {tool["name"]: tool for tool in json.loads(listed[0])["result"]["tools"]}
-    assert set(tools) == {row.name for row in OPERATIONS.values() if row.toolset is not None}
+    assert set(tools) == {row.name for row in OPERATIONS.values() if row.toolset is Toolset.BUS}
     assert all(tool["description"] for tool in tools.values())
     for tool in tools.values():
         schema = tool["inputSchema"]

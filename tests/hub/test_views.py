@@ -99,7 +99,10 @@ def test_h_76_metrics_name_no_agent_and_no_payload(play: Play) -> None:
     play(story)
 
 
-CHORES = {"clock", "deliveries", "fallback", "human-deadlines", "next-deadline", "retention"}
+CHORES = {
+    *("clock", "deliveries", "fallback", "human-deadlines", "next-deadline", "retention"),
+    *("leases", "dead-sessions"),
+}
 
 
 def test_h_19_a_fault_in_any_chore_degrades_the_hub_until_it_works_again(

@@ -27,7 +27,7 @@ from tfx.hub.store import (
 # Read whole by their nature: a singleton row, or a sum over a partial index at start.
 WHOLE = {
     *("views.FORGOTTEN", "views.FIRST_EVENT", "views.LAST_EVENT", "retention.RUNS"),
-    *("leases.HOLDERS", "tasks._LAST_NUMBER"),
+    *("leases.HOLDERS", "tasks._LAST_NUMBER", "agents.BY_SESSION"),
 }
 # Sorted by their nature: the events of one trace, the requests of one correlation, the few edges
 # and artifacts of one task, what one session or agent holds, the locks of one room.

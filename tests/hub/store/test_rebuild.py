@@ -328,13 +328,13 @@ def test_ev_p5_an_event_of_a_later_version_is_kept_and_skipped_with_a_count(play
         def future(connection: database.Connection) -> None:
             connection.execute(
                 "INSERT INTO log (seq, event_id, stream, previous, at_ms, kind, actor, body) "
-                "VALUES (900, zeroblob(16), 900, 0, 1, 'task_created', 'bob', '{}')"
+                "VALUES (900, zeroblob(16), 900, 0, 1, 'effort_opened', 'bob', '{}')"
             )
 
         await bed.core.store.write(lambda tx: future(tx.connection))
         done = await bed.core.upkeep.rebuild(OPERATOR_CALLER, admin.RebuildRequest())
         assert done.skipped == 1
-        assert "task_created" in bed.kinds()
+        assert "effort_opened" in bed.kinds()
 
     play(story)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
@@ -114,6 +115,7 @@ class Definition:
     sql: str
 
 
+@cache
 def objects_of(version: int) -> tuple[Definition, ...]:
     """Return the objects of a version in the order of its text."""
     connection = database.open_memory()

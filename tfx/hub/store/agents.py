@@ -33,6 +33,12 @@ BY_PROCESS: Final = (
     "AND start_token IS NOT NULL AND session IS NOT NULL"
 )
 PAGE: Final = f"SELECT {_COLUMNS} FROM agents WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+BY_SESSION: Final = "SELECT id FROM agents WHERE session = ?"
+"""Not by an index: it is asked only to say why a session is refused."""
+HAD_SESSION: Final = (
+    "SELECT 1 FROM log WHERE stream = ? AND kind IN ('agent_registered', 'session_opened') "
+    "AND json_extract(body, '$.session') = ? LIMIT 1"
+)
 TOPICS_OF: Final = "SELECT topic FROM subscriptions WHERE agent = ? ORDER BY topic"
 
 
@@ -91,6 +97,17 @@ def page(source: Tx | Reader, after: str, limit: int) -> list[AgentRow]:
 def topics_of(source: Tx | Reader, agent: str) -> list[str]:
     """Return what an agent listens to."""
     return [str(row[0]) for row in source.all(TOPICS_OF, (agent,))]
+
+
+def owner_of(source: Tx | Reader, session: str) -> AgentId | None:
+    """Return the agent whose open session this is."""
+    row = source.one(BY_SESSION, (session,))
+    return None if row is None else AgentId(str(row[0]))
+
+
+def had_session(source: Tx | Reader, known: AgentRow, session: str) -> bool:
+    """Say whether a session was one of this agent, open or not."""
+    return source.one(HAD_SESSION, (known.stream, session)) is not None
 
 
 def open_session(tx: Tx, known: AgentRow | None, wanted: Registration, op: Op | None) -> Event:

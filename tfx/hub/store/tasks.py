@@ -81,6 +81,7 @@ REVISION: Final = (
     "SELECT max(last_seq) FROM tasks WHERE room = ?1 "
     "UNION ALL SELECT max(last_seq) FROM locks WHERE room = ?1"
 )
+FIRST_BODY: Final = "SELECT body FROM log WHERE seq = ?"
 BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
     "ORDER BY o.number"
@@ -227,6 +228,12 @@ def next_number(tx: Tx, room: str) -> int:
     number = (0 if row is None else int(row[0] or 0)) + 1
     tx.connection.execute(_KEEP_NUMBER, (room, number))
     return number
+
+
+def first_text(source: Tx | Reader, task: TaskRow) -> str:
+    """Return the body of the event that made a task, as the log holds it."""
+    row = source.one(FIRST_BODY, (task.stream,))
+    return "" if row is None else str(row[0])
 
 
 def text_of(body: TaskCreated) -> str:

@@ -43,13 +43,6 @@ if TYPE_CHECKING:
             ...
 
 
-_WAS_ITS_SESSION: Final = (
-    "SELECT 1 FROM log WHERE stream = ? AND kind IN ('agent_registered', 'session_opened') "
-    "AND json_extract(body, '$.session') = ? LIMIT 1"
-)
-_HAS_SESSION: Final = "SELECT id FROM agents WHERE session = ?"
-
-
 @dataclass(frozen=True, slots=True)
 class Worker:
     """Who asks. Supervised with a session, else not; without an agent it is a person.
@@ -134,10 +127,9 @@ def supervised(tx: Tx, caller: Caller, request: Working) -> tuple[Worker, AgentI
 def _prove(tx: Tx | Reader, known: AgentRow, session: str) -> None:
     if known.session == session and known.retired_at_ms is None:
         return
-    owner = tx.one(_HAS_SESSION, (session,))
-    if owner is not None and owner[0] != known.id:
+    if agents.owner_of(tx, session) not in {None, known.id}:
         raise AccessDenied(f"the session is not one of {known.id}", code="actor-mismatch")
-    if known.session == session or tx.one(_WAS_ITS_SESSION, (known.stream, session)) is not None:
+    if known.session == session or agents.had_session(tx, known, session):
         raise AccessDenied(
             f"this session of {known.id} has ended", code="authority-ended", hint=_REGISTER
         )

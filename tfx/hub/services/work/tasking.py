@@ -233,9 +233,8 @@ def _same_key(tx: Tx, who: Worker, request: TaskAddRequest) -> TaskRow | None:
     known = tasks.by_key(tx, who.room, who.actor, request.client_key)
     if known is None:
         return None
-    first = tx.one("SELECT body FROM log WHERE seq = ?", (known.stream,))
     wanted = _body(tx, who, request, known.number, known.trace_id)
-    if first is None or str(first[0]) != tasks.text_of(wanted):
+    if tasks.first_text(tx, known) != tasks.text_of(wanted):
         raise StateConflict(
             f"the key {request.client_key!r} was used for another task",
             code="idempotency-conflict",
