@@ -145,6 +145,13 @@ def test_wk_b2_the_revision_moves_with_what_a_board_shows_and_with_nothing_else(
         assert await moves(crew.person.add())
         assert await moves(crew.boss.lock(1))
         assert await moves(crew.boss.unlock(1))
+        assert await moves(ann.update(1, status="in_review"))
+        assert await moves(bob.review(1))
+        assert await moves(bob.end_review(1))
+        assert await moves(bob.review(1))
+        assert await moves(bob.leave())  # its review ends with it
+        assert await moves(ann.update(1, status="in_progress"))
+        bob = await crew.hire("bob")
         assert not await moves(bob.claim(1))  # denied
         assert not await moves(ann.beat(1))
         assert not await moves(crew.bed.publish("ann", "bob"))
@@ -152,6 +159,8 @@ def test_wk_b2_the_revision_moves_with_what_a_board_shows_and_with_nothing_else(
         assert not await moves(ann.claim(1))
         assert not await moves(crew.bed.tick(HOUR_MS - 60_000))  # the holder is warned
         assert await moves(crew.bed.tick(60_000))  # the lease expires
+        await ann.claim(1)
+        assert await moves(ann.leave())  # nobody holds it now
 
     act(story)
 

@@ -63,7 +63,7 @@ class WorkMachine(RuleBasedStateMachine):
         name = f"life-{self.lives}"
 
         async def start() -> Crew:
-            keep = Retention(agents_ms=HOUR_MS)
+            keep = Retention(agents_ms=HOUR_MS, tasks_ms=HOUR_MS // 2)
             core = open_core(self.path, self.clock, keep=keep, instance=name)
             await core.upkeep.begin(name)
             return Crew(Bed(self.path, core, self.clock))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from tests.hub.driver import OPERATOR_CALLER, Bed, FakeClock, with_bed
 from tests.hub.work.crew import ELSEWHERE, ROOM, Crew, PlayCrew, Worker, refused
+from tfx.hub.models import Retention
+from tfx.hub.wire import admin
 from tfx.hub.work_models import TaskStatus
 
 NEXT: dict[str, set[str]] = {
@@ -156,6 +160,35 @@ def test_wk_t4_the_counter_starts_above_what_is_there(act: PlayCrew) -> None:
     act(story)
 
 
+def test_wk_t4_the_number_of_a_forgotten_task_is_never_used_again(tmp_path: Path) -> None:
+    clock = FakeClock()
+    path = tmp_path / "hub.db"
+    keep = Retention(tasks_ms=1_000)
+
+    async def first(bed: Bed) -> None:
+        person = Crew(bed).person
+        for status in ("cancelled", "cancelled", None):
+            task = await person.add(client_key="k" if status is None else None)
+            await person.update(task.task, status=status, title="seen")
+        await person.update(3, status="cancelled")
+        await bed.tick(2_000)
+        pruned = await bed.core.upkeep.forget()
+        assert pruned.tasks == 3
+        assert bed.rows("SELECT * FROM tasks") == []
+        assert (await person.add()).task == 4
+        await bed.core.upkeep.rebuild(OPERATOR_CALLER, admin.RebuildRequest())
+        await person.update(4, status="cancelled")
+        await bed.tick(2_000)
+        await bed.core.upkeep.forget()
+
+    async def second(bed: Bed) -> None:
+        assert (await Crew(bed).person.add(client_key="k")).task == 5
+        assert await bed.refolds()
+
+    with_bed(path, first, clock=clock, keep=keep)
+    with_bed(path, second, clock=clock, keep=keep, instance="instance-2")
+
+
 def test_wk_t5_claiming_again_keeps_what_was_begun(act: PlayCrew) -> None:
     async def story(crew: Crew) -> None:
         ann = await crew.hire("ann")
@@ -244,6 +277,23 @@ def test_wk_t9_an_agent_assigns_only_itself_and_nobody_after_a_claim(act: PlayCr
         with pytest.raises(Exception, match="hand"):
             await ann.update(1, lease, assignee="bob")
         assert (await ann.show(1)).lease == lease
+
+    act(story)
+
+
+def test_wk_t10_a_missing_key_is_filled_in_where_the_labels_match(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann, bob = await crew.hire("ann"), await crew.hire("bob")
+        await crew.person.ready()
+        given = await crew.person.update(1, status="assigned", label="ann")
+        assert given.assignee is not None
+        assert (given.assignee.label, given.assignee.agent_id) == ("ann", None)
+        with refused("bad-status"):
+            await bob.claim(1)
+        await ann.claim(1)
+        filled = (await ann.show(1)).assignee
+        assert filled is not None
+        assert (filled.label, filled.agent_id, filled.session) == ("ann", "ann", ann.session)
 
     act(story)
 
