@@ -159,6 +159,10 @@ def test_wk_r5_a_merge_needs_a_reviewer_who_is_not_the_holder(act: PlayCrew) -> 
         assert (merged.status, merged.lease, merged.review) == ("merged", None, None)
         assert [row[:3] for row in crew.leases(1)] == [(0, "ann", "revoked")]
         assert (await bob.update(1, status="done")).status == "done"
+        unleased = await crew.assigned("ann", status="in_review")
+        for who in (crew.person, bob.bare):
+            with refused("review-missing", "state-conflict"):
+                await who.update(unleased, status="merged")
 
     act(story)
 
