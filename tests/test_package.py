@@ -36,7 +36,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_wheel_holds_the_program_its_types_and_all_assets(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"tfx/py.typed", "tfx/__main__.py"} <= names
+    assert {"tfx/py.typed", "tfx/__main__.py", "tfx/cli/help.txt"} <= names
     tracked = subprocess.run(
         ["git", "ls-files", "assets"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -9,6 +11,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+import tfx
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,16 +46,64 @@ def test_d181_typer_stays_below_the_version_that_costs_more() -> None:
     assert "typer>=0.27,<0.29" in document["project"]["dependencies"]
 
 
-def test_version_imports_nothing_but_the_version() -> None:
-    loaded = modules_after("--version")
-    assert not loaded & {*HEAVY, "typer"}
+@pytest.mark.parametrize("argument", ["--version", "--help", "-h"])
+def test_d182_d184_version_and_help_import_neither_typer_nor_a_feature(argument: str) -> None:
+    loaded = modules_after(argument)
+    assert not loaded & {*HEAVY, "typer", "click", "pathlib", "importlib.metadata", "mcp"}
     assert {name for name in loaded if name.startswith("tfx")} == {"tfx", "tfx.__main__"}
+
+
+def test_d182_the_entry_module_imports_only_sys_until_argv_is_inspected() -> None:
+    tree = ast.parse((ROOT / "tfx/__main__.py").read_text("utf-8"))
+    imported = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imported] == [
+        *("from __future__ import annotations", "import sys", "from tfx import __version__")
+    ]
+    package = ast.parse((ROOT / "tfx/__init__.py").read_text("utf-8"))
+    assert not [node for node in package.body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def test_d182_the_help_is_what_the_command_tree_prints() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from tfx.cli.entry import run; run(['--help'])"],
+        env={"COLUMNS": "100", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kept = ROOT / "tfx/cli/help.txt"
+    wanted = "write it anew: python -c \"from tfx.cli.entry import run; run(['--help'])\" > {}"
+    assert kept.read_text("ascii") == done.stdout, wanted.format(kept.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(("columns", "tree"), [("80", False), ("200", False), ("60", True)])
+def test_d182_a_narrow_terminal_gets_lines_that_fit(columns: str, *, tree: bool) -> None:
+    script = "import sys; sys.argv = ['tfx', '--help']; from tfx.__main__ import main\n"
+    script += "try: main()\nexcept SystemExit: pass\nprint('typer' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"COLUMNS": columns, "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *lines, loaded = done.stdout.splitlines()
+    assert loaded == str(tree)
+    assert max(map(len, lines)) <= int(columns)
+
+
+def test_d183_the_version_is_a_constant_that_the_package_metadata_repeats() -> None:
+    [line] = [each for each in (ROOT / "tfx/__init__.py").read_text("utf-8").splitlines()
+              if each.startswith("__version__")]  # fmt: skip
+    assert ast.literal_eval(line.partition(" = ")[2]) == tfx.__version__
+    assert importlib.metadata.version("tfx-cli") == tfx.__version__
+    sources = [path.read_text("utf-8") for path in (ROOT / "tfx").rglob("*.py")]
+    assert not [text for text in sources if "metadata.version(" in text]
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--help",),
         ("config", "--help"),
         ("setup", "--help"),
         ("route", "--help"),

@@ -65,7 +65,9 @@ def test_reader_that_goes_away_is_no_error(home: Path) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("arguments", ["setup --dry-run", "setup --dry-run --json", "list", "-h"])
+@pytest.mark.parametrize(
+    "arguments", ["setup --dry-run", "setup --dry-run --json", "list", "-h", "--help", "--version"]
+)
 def test_full_disk_behind_a_redirection_is_told(home: Path, arguments: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f"'{sys.executable}' -m tfx {arguments} >/dev/full"],

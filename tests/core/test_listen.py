@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -95,3 +96,33 @@ def test_d69_what_left_the_group_is_told_and_not_hunted(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         listen(["/no/such/shell"], env=ENV, cwd=tmp_path, until=b"x", timeout_s=1)
+
+
+def test_what_is_said_lies_on_an_input_that_stays_open(tmp_path: Path) -> None:
+    code = (
+        "import select, sys\n"
+        "print(sys.stdin.buffer.raw.read(4096), flush=True)\n"
+        "ended = select.select([0], [], [], 0.3)[0]\n"
+        "print('ended' if ended else 'open', flush=True)\n"
+        "print('MARK', flush=True)\n"
+    )
+    heard = listen(
+        [sys.executable, "-c", code],
+        env={},
+        cwd=tmp_path,
+        until=b"MARK",
+        say=b"hello\n",
+        timeout_s=20,
+    )
+    assert heard.stdout.splitlines() == [b"b'hello\\n'", b"open", b"MARK"]
+
+
+def test_a_question_about_all_that_was_said_ends_it(tmp_path: Path) -> None:
+    heard = listen(
+        ["/bin/sh", "-c", "printf 'a\\nb\\n'; printf 'c\\n'; sleep 60"],
+        env={},
+        cwd=tmp_path,
+        until=lambda said: len(said.splitlines()) == 3,
+        timeout_s=20,
+    )
+    assert (heard.end, heard.stdout) == (End.MARK, b"a\nb\nc\n")

@@ -111,6 +111,26 @@ def test_d7_one_document_on_stdout_and_the_same_status_as_text(tmp_path: Path) -
     assert machine.err == ""
 
 
+# An id is never renamed or used again: users skip by it, programs read it (D-176).
+IDS = [
+    "cli.matrix", "shell.rc", "shell.path", "shell.columns",
+    "cli.duplicates", "cli.exec", "cli.version", "cli.arch", "cli.shim", "cli.method", "cli.auth",
+    "settings.json", "mcp.registration", "mcp.servers", "skills",
+    "self", "config", "assets.manifest", "setup.journal", "setup.lock", "setup.backups", "perm",
+    "cache",
+    "hub.health", "hub.pid", "hub.port", "hub.tokens", "hub.queues",
+    "db.file", "db.integrity", "db.backups", "db.log",
+    "runtime", "locale", "time", "network",
+]  # fmt: skip
+
+
+def test_d17_d25_d31_d176_ids_are_stable_and_stand_in_one_tuple() -> None:
+    assert isinstance(CHECKS, tuple)
+    ids = [check.id for check in CHECKS]
+    assert len(set(ids)) == len(ids)
+    assert [each for each in ids if each in IDS] == IDS  # a new one may stand anywhere
+
+
 def test_d8_the_list_shows_every_check_and_runs_none(tmp_path: Path) -> None:
     ran = Clinic(tmp_path).doctor("--list")
     assert [each["id"] for each in ran.data["checks"]] == [check.id for check in CHECKS]
@@ -129,7 +149,7 @@ def test_d9_each_check_explains_itself(check: object) -> None:
         assert text.endswith(".")
 
 
-def test_d9_explain_runs_nothing(tmp_path: Path) -> None:
+def test_d9_d176_explain_runs_nothing(tmp_path: Path) -> None:
     ran = tfx(tmp_path / "nowhere", "doctor", "--explain", "cli.matrix", env={"PATH": "/usr/bin"})
     assert ran.code == 0, ran.err
     assert "what:" in ran.out

@@ -1,25 +1,18 @@
-"""`settings.json`, `mcp.registration`, `skills`: the agents' own files, only looked at."""
+"""`settings.json`, `skills`: the agents' own files, only looked at."""
 
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.doctor.world import Clinic, commands, texts
-from tests.hub.running import free_port, start
 from tfx.doctor.model import Status
 
 SETTINGS = ".claude/settings.json"
-STATE = ".claude.json"
 
 
 def hooks(*elements: object, event: str = "PreToolUse") -> str:
@@ -145,159 +138,6 @@ def test_d174_the_live_directory_is_resolved_by_the_hosts_own_rules(claude: Clin
     other = claude.write("elsewhere/settings.json", "{}").parent
     claude.env["CLAUDE_CONFIG_DIR"] = str(other)
     assert set(claude.rows("settings.json")) == {"~/elsewhere/settings.json"}
-
-
-# the entry --------------------------------------------------------------------------------
-
-
-def entry(clinic: Clinic, agent: str = "claude") -> Any:  # noqa: ANN401
-    return clinic.rows("mcp.registration")[agent]
-
-
-def test_d105_k20_without_an_entry_setup_is_named(tmp_path: Path) -> None:
-    clinic = Clinic(tmp_path, "claude", "gemini").everywhere()
-    assert entry(clinic).status is Status.SKIP
-    clinic.setup("--agent", "claude")
-    assert entry(clinic).status is Status.OK
-    found = entry(clinic, "gemini")
-    assert (found.status, commands(found)) == (Status.INFO, ["tfx setup"])
-
-
-def test_d105_a_stdio_entry_whose_command_runs_is_ok(claude: Clinic) -> None:
-    claude.setup("--mcp-transport", "stdio")
-    found = entry(claude)
-    assert found.status is Status.OK
-    assert "its command runs" in found.summary
-
-
-@pytest.mark.parametrize("fault", ["gone", "relative"])
-def test_d105_d135_d136_an_edited_entry_is_named_with_the_options(
-    claude: Clinic, fault: str
-) -> None:
-    claude.setup("--mcp-transport", "stdio")
-    state = json.loads((claude.home / STATE).read_text())
-    command = "tfx" if fault == "relative" else "/no/such/tfx"
-    state["mcpServers"]["tfx-hub"]["command"] = command
-    claude.write(STATE, json.dumps(state))
-    found = entry(claude)
-    assert found.status is Status.WARN
-    assert found.details["state"] == "edited"
-    assert commands(found) == ["tfx setup --take-new", "tfx setup --keep-mine"]
-    assert found.fix == {"class": "M"}
-
-
-def test_d105_d135_our_entry_names_an_absolute_command(claude: Clinic) -> None:
-    claude.setup("--mcp-transport", "stdio")
-    state = json.loads((claude.home / STATE).read_text())
-    assert state["mcpServers"]["tfx-hub"]["command"].startswith("/")
-
-
-def test_d105_s84_an_entry_that_vanished_is_told(claude: Clinic) -> None:
-    claude.setup("--mcp-transport", "stdio")
-    claude.write(STATE, "{}")
-    found = entry(claude)
-    assert found.details["state"] == "deleted"
-    assert "tfx setup --restore" in commands(found)
-
-
-def test_d105_an_entry_of_triflux_is_named(claude: Clinic) -> None:
-    server = {"type": "http", "url": "http://127.0.0.1:27888/mcp"}
-    claude.write(STATE, json.dumps({"mcpServers": {"tfx-hub": server}}))
-    claude.setup()
-    found = entry(claude)
-    assert (found.status, "triflux" in found.summary) == (Status.WARN, True)
-
-
-def test_d105_our_entry_stays_ours_when_the_token_is_gone(claude: Clinic) -> None:
-    http_entry(claude, free_port())
-    (claude.home / ".local/state/tfx/hub/token").unlink()
-    found = entry(claude)
-    assert "not of tfx" not in found.summary
-    assert "nothing listens" in found.summary
-
-
-def test_d105_two_files_with_the_entry_are_told(tmp_path: Path) -> None:
-    clinic = Clinic(tmp_path, "opencode").everywhere()
-    server = {"mcp": {"tfx-hub": {"type": "local", "command": ["/bin/true"]}}}
-    for name in ("opencode.json", "opencode.jsonc"):
-        clinic.write(f".config/opencode/{name}", json.dumps(server))
-    found = entry(clinic, "opencode")
-    assert (found.status, "2 files" in found.summary) == (Status.WARN, True)
-
-
-def http_entry(claude: Clinic, port: int) -> None:
-    claude.write(".config/tfx/config.toml", f"[hub]\nport = {port}\n")
-    ran = claude.setup("--mcp-transport", "http")
-    assert ran.code == 0, ran.out
-
-
-def test_d105_d162_a_dead_port_is_configured_and_not_listening(claude: Clinic) -> None:
-    http_entry(claude, free_port())
-    found = entry(claude)
-    assert found.status is Status.WARN
-    assert (found.details["configured"], found.details["listening"]) == (True, False)
-    assert commands(found) == ["tfx hub start"]
-
-
-@contextmanager
-def stranger() -> Iterator[tuple[int, list[bytes]]]:
-    """A server of somebody else, and what it was sent."""
-    sent: list[bytes] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server.server_port, sent
-        server.shutdown()
-        thread.join()
-
-
-def test_d1_d105_a_stranger_on_the_port_is_sent_nothing(claude: Clinic) -> None:
-    with stranger() as (port, sent):
-        http_entry(claude, port)
-        found = entry(claude)
-    assert found.status is Status.WARN
-    assert found.details["listening"] is True
-    assert "another program" in found.summary
-    assert sent == []
-
-
-def test_d105_d162_listening_http_and_initialised_are_states(claude: Clinic) -> None:
-    hub = start(claude.home, claude.env)
-    try:
-        http_entry(claude, hub.port)
-        found = entry(claude)
-    finally:
-        hub.end()
-    assert (found.details["listening"], found.details["http"]) == (True, True)
-    if found.details["status"] == 404:  # the hub of this version has no MCP endpoint yet
-        assert found.status is Status.WARN
-    else:
-        assert found.status is Status.OK
-
-
-def test_d105_k29_a_substitute_port_is_told_never_written(claude: Clinic) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        hub = start(claude.home, claude.env)
-        try:
-            http_entry(claude, other.getsockname()[1])
-            before = (claude.home / STATE).read_bytes()
-            found = entry(claude)
-        finally:
-            hub.end()
-    assert f"the hub runs on {hub.port}" in found.summary
-    assert (claude.home / STATE).read_bytes() == before
 
 
 # skills -----------------------------------------------------------------------------------

@@ -85,7 +85,9 @@ def test_d129_k12_an_edit_is_not_overwritten_nor_a_deletion_recreated(
     assert listing(clinic.home) == before
 
 
-def test_d123_a_duplicate_hook_and_a_hook_to_nothing_are_explained_only(clinic: Clinic) -> None:
+def test_must_show_d123_a_hook_of_others_twice_or_to_nothing_is_explained_only(
+    clinic: Clinic,
+) -> None:
     settings = json.loads((clinic.home / SETTINGS).read_text())
     element = {"hooks": [{"type": "command", "command": "/no/such/file"}]}
     settings["hooks"] = {"Stop": [element, element]}

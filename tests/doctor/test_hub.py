@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,7 @@ from tests.hub.running import RunningHub, free_port, start
 from tests.support import listing
 from tfx.core import database as db
 from tfx.doctor.checks import database as checks
-from tfx.doctor.checks import hub_queues
 from tfx.doctor.examine import examine
-from tfx.doctor.facts import Facts
 from tfx.doctor.model import Question, Status
 from tfx.doctor.options import Options
 from tfx.doctor.report import DoctorData
@@ -264,11 +263,49 @@ def test_dead_letters_are_told_running_and_stopped(clinic: Clinic, hub: RunningH
     assert one(clinic, "hub.queues", "dead letters").details["count"] == 1
 
 
-def test_silent_agents_are_told(clinic: Clinic, hub: RunningHub) -> None:
+def test_an_agent_whose_lease_lapsed_is_told_by_the_running_hub(
+    clinic: Clinic, hub: RunningHub
+) -> None:
     hub.register("agent-1", "agent-2")
-    assert hub_queues._stale_agents(Facts(clinic.paths, Options())) == 0
-    [found] = hub_queues._waiting({"stale_agents": 2})
-    assert (found.status, commands(found)) == (Status.WARN, ["tfx hub agents"])
+    assert one(clinic, "hub.queues").status is Status.OK
+    hub.end()
+    connection = apsw.Connection(str(hub.files.database))
+    # its last beat was a minute ago, its lease is over, and it is not yet offline (H-61)
+    connection.execute(
+        "UPDATE beats SET lease_expires_ms = ? WHERE agent = 'agent-1'",
+        (time.time_ns() // 1_000_000 - 60_000,),
+    )
+    assert connection.changes() == 1
+    connection.close()
+    again = hub.again()
+    try:
+        found = one(clinic, "hub.queues", "stale agents")
+        assert (found.status, found.details["count"]) == (Status.WARN, 1)
+        assert commands(found) == ["tfx hub agents"]
+        ran = clinic.tfx("hub", "agents", "--json")
+        states = {each["agent_id"]: each["state"] for each in ran.data["agents"]}
+        assert states == {"agent-1": "stale", "agent-2": "online"}
+    finally:
+        again.end()
+
+
+def test_all_that_waits_is_told_at_once_and_answered_is_gone(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    _work(hub)
+    hub.call("publish", from_="agent-1", to="agent-2", topic="x", payload={"canary": "4711"})
+    hub.call("agents_retire", operator=True, agent_id="agent-2")
+    ran = clinic.doctor("hub.queues")
+    assert (ran.code, ran.data["counts"]["warn"]) == (0, 2)
+    assert "4711" not in ran.out
+    assert "may I?" not in ran.out
+    assert clinic.doctor("hub.queues", "--strict").code == 1
+    [asked] = clinic.tfx("hub", "human", "list", "--json").data["requests"]
+    given = {"request_id": asked["request_id"], "action": "decline"}
+    hub.call("submit_human_input", operator=True, **given)
+    dead = clinic.tfx("hub", "dead", "purge", "--all", "--json")
+    assert dead.code == 0, dead.out
+    assert one(clinic, "hub.queues", "queues").status is Status.OK
 
 
 # database ---------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def test_d54_good_shells_answer_beside_hanging_ones(world: World) -> None:
     settled(world)
 
 
-def test_d54_the_whole_run_has_one_deadline(world: World) -> None:
+def test_d54_d186_the_whole_run_has_one_deadline(world: World) -> None:
     world.startup("dash", "sleep 1000\n")
     one = the_shell("dash", (Mode.LOGIN,))
     shells = [replace(one, label=f"dash{number}") for number in range(18)]

@@ -129,7 +129,7 @@ def probe_version(program: Path, rule: VersionRule, paths: Paths) -> AgentVersio
         try:
             done = run(
                 [str(program), "--version"],
-                env=_probe_env(paths, Path(scratch)),
+                env=scratch_env(paths, Path(scratch)),
                 timeout_s=rule.timeout_s,
                 cwd=paths.home,
                 limit_bytes=_OUTPUT_LIMIT_BYTES,
@@ -154,7 +154,8 @@ def _verdict(done: Completed, rule: VersionRule) -> AgentVersion | Unknown:
     )
 
 
-def _probe_env(paths: Paths, scratch: Path) -> dict[str, str]:
+def scratch_env(paths: Paths, scratch: Path) -> dict[str, str]:
+    """Return the environment of a program that shall not find the real home directory (D-91)."""
     env = {
         name: value
         for name, value in paths.env.items()

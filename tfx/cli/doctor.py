@@ -61,7 +61,7 @@ def doctor(
         bool, typer.Option("--network", help="Also look beyond this machine.")
     ] = False,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also the full check of the database.")
+        bool, typer.Option("--deep", help="Also full database checks, and servers of others.")
     ] = False,
     all_shells: Annotated[
         bool, typer.Option("--all-shells", help="Every installed shell in every mode.")

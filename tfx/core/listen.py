@@ -5,11 +5,12 @@ Knows nothing of what is said; it hands back bytes, and how the listening ended.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,7 @@ from tfx.core.process import Session
 
 _POLL_S = 0.02  # how late an exit behind an open pipe, or a cancellation, is noticed
 _CHUNK = 65536
+_TAIL_BYTES = 1 << 16  # of the errors
 _LAST_CHUNKS = 64  # what may still lie in a pipe when we stop
 _LET_GO_S = 0.05  # how long a killed group may take to close its pipes
 
@@ -53,42 +55,64 @@ def listen(
     *,
     env: Mapping[str, str],
     cwd: Path,
-    until: bytes,
+    until: bytes | Callable[[bytes], bool],
     timeout_s: float,
+    say: bytes | None = None,
     limit_bytes: int = 1 << 20,
-    tail_bytes: int = 1 << 16,
     cancel: threading.Event | None = None,
 ) -> Heard:
     """Run a program in its own session until `until` is in its output, then kill its group.
 
+    `until` may be a question put to all of the output so far. `say` is what the program hears on
+    an input that stays open; at most what a pipe holds, 4096 bytes. Without it input is closed.
     Stops earlier when the leader has exited and nothing is left to read, at `timeout_s`, above
     `limit_bytes` of output, or when `cancel` is set (D-45, D-48, D-49). Raises OSError when the
     program cannot be started.
     """
     started = time.monotonic()
-    session = Session(argv, env=env, cwd=cwd)
-    try:
-        ear = _Ear(session, until, limit_bytes, tail_bytes)
-        end = ear.hear(started + timeout_s, cancel)
-        took = time.monotonic() - started
-        code = session.exit_code() if end is End.EXIT else None
-        session.end()
-        outlived = not ear.falls_silent()
-    finally:
-        session.close()
+    with _said(say) as stdin:
+        session = Session(argv, env=env, cwd=cwd, stdin=stdin)
+        try:
+            ear = _Ear(session, until, limit_bytes)
+            end = ear.hear(started + timeout_s, cancel)
+            took = time.monotonic() - started
+            code = session.exit_code() if end is End.EXIT else None
+            session.end()
+            outlived = not ear.falls_silent()
+        finally:
+            session.close()
     return Heard(end, code, bytes(ear.out), bytes(ear.err), round(took * 1000), outlived)
+
+
+@contextlib.contextmanager
+def _said(text: bytes | None) -> Iterator[int | None]:
+    """Give the descriptor of a pipe that holds the text and stays open, if there is a text."""
+    if text is None:
+        yield None
+        return
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, text)
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 class _Ear:
     """The two streams of one session, read side by side."""
 
-    def __init__(self, session: Session, until: bytes, limit: int, tail: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        until: bytes | Callable[[bytes], bool],
+        limit: int,
+    ) -> None:
         self.out = bytearray()
         self.err = bytearray()
         self._session = session
         self._until = until
         self._limit = limit
-        self._tail = tail
         self._keeping = True
         self._open = {session.stdout, session.stderr}
         for stream in self._open:
@@ -115,11 +139,16 @@ class _Ear:
             for key, _ in ready:
                 if self._read(key.fd) == b"":
                     selector.unregister(key.fd)
-            if self._until in self.out:
+            if self._is_enough():
                 return End.MARK
             if len(self.out) > self._limit:
                 return End.FLOOD
         return End.DEADLINE
+
+    def _is_enough(self) -> bool:
+        if isinstance(self._until, bytes):
+            return self._until in self.out
+        return self._until(bytes(self.out))
 
     def _read(self, stream: int) -> bytes | None:
         """Take and keep one chunk: empty at the end of the stream, None when nothing lies there."""
@@ -135,7 +164,7 @@ class _Ear:
             self.out += chunk[: max(0, self._limit + _CHUNK - len(self.out))]
         else:
             self.err += chunk
-            del self.err[: -self._tail]
+            del self.err[:-_TAIL_BYTES]
         return chunk
 
     def _drain(self, stream: int) -> None:

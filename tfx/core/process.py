@@ -172,7 +172,9 @@ class Streams:
 
 
 class Session:
-    """A program in a session of its own: input closed and two output pipes open, or `streams`.
+    """A program in a session of its own: two output pipes open and input closed, or `streams`.
+
+    `stdin` is a descriptor to read from instead of the closed input.
 
     The leader stays unreaped until `end`, so that its group's number cannot be taken by a
     stranger between two signals.
@@ -185,13 +187,15 @@ class Session:
         env: Mapping[str, str],
         cwd: Path,
         streams: Streams | None = None,
+        stdin: int | None = None,
     ) -> None:
         """Start it; raises OSError when the program or the directory is not usable."""
+        given = subprocess.DEVNULL if stdin is None else stdin
         self._child = subprocess.Popen(
             list(argv),
             env=dict(env),
             cwd=cwd,
-            stdin=streams.stdin if streams else subprocess.DEVNULL,
+            stdin=streams.stdin if streams else given,
             stdout=streams.stdout if streams else subprocess.PIPE,
             stderr=streams.stderr if streams else subprocess.PIPE,
             bufsize=0,

@@ -20,6 +20,7 @@ from tfx.doctor.run import Found
 from tfx.errors import JsonValue, TfxError, UnsafeEnvironment
 from tfx.plan.actions import Action, ActionKind, Desired, OutcomeStatus, Report, State
 from tfx.plan.engine import Engine
+from tfx.plan.steps import mark_of
 
 _LOCK_PURPOSE = "doctor"
 
@@ -68,19 +69,26 @@ class Done:
 
 
 def plan(found: Sequence[Found], facts: Facts, redactor: Redactor) -> Planned:
-    """Return the fixes of what was found; writes nothing."""
-    fixes = tuple(
-        Fix(
-            each.check.id,
-            redactor.text(each.finding.target),
-            repair.fix_class,
-            repair.actions,
-            repair.under_hub_lock,
+    """Return the fixes of what was found; what two rows would do is done once. Writes nothing."""
+    planned: set[tuple[object, ...]] = set()
+    fixes: list[Fix] = []
+    for each in found:
+        repair = each.finding.repair
+        marks = set() if repair is None else {mark_of(action) for action in repair.actions}
+        if repair is None or not marks - planned:
+            continue
+        planned |= marks
+        target = redactor.text(each.finding.target)
+        fixes.append(
+            Fix(
+                each.check.id,
+                target,
+                repair.fix_class,
+                repair.actions,
+                repair.under_hub_lock,
+            )
         )
-        for each in found
-        if (repair := each.finding.repair) is not None and repair.actions
-    )
-    return Planned(fixes, redactor.text(refusal) if (refusal := _refusal(facts)) else None)
+    return Planned(tuple(fixes), redactor.text(refusal) if (refusal := _refusal(facts)) else None)
 
 
 def _refusal(facts: Facts) -> str | None:

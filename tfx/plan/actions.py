@@ -131,6 +131,7 @@ class Reason(StrEnum):
     IDENTICAL = "identical"
     NEW = "new"
     NEW_VERSION = "new-version"
+    DOUBLED = "stands-there-twice"
     EXEC_BIT = "exec-bit-lost"
     RETIRED = "retired"
     GONE = "already-gone"
@@ -294,3 +295,5 @@ class Diff:
 
 
 Progress: TypeAlias = Callable[[Action], None]
+Marks: TypeAlias = frozenset[tuple[object, ...]]
+"""Actions chosen from a plan, as `mark_of` tells them apart."""

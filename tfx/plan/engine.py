@@ -20,6 +20,7 @@ from tfx.plan.actions import (
     Desired,
     Diff,
     Flags,
+    Marks,
     Outcome,
     Plan,
     Progress,
@@ -97,8 +98,8 @@ class Engine:
         is no longer as it says is left out (D-120). A run of its own, which `undo` takes back.
         Raises as `apply` does.
         """
-        chosen = {mark_of(action) for action in actions}
-        planned = self._setup(desired, None)
+        chosen = frozenset(map(mark_of, actions))
+        planned = self._setup(desired, None, chosen)
 
         def build(manifest: Manifest) -> tuple[Step, ...]:
             steps = [step for step in planned(manifest) if is_chosen(step, chosen)]
@@ -158,7 +159,7 @@ class Engine:
         """
         return as_if_recovered(self._state, load(self._state.manifest))
 
-    def _setup(self, desired: Desired, flags: Flags | None) -> _Build:
+    def _setup(self, desired: Desired, flags: Flags | None, only: Marks | None = None) -> _Build:
         self._refuse_state_in(
             [*desired.places, *desired.searched, *(wanted.root for wanted in desired.files)],
             desired,
@@ -174,6 +175,7 @@ class Engine:
                 desired.agents_in_scope,
                 desired.renames,
                 patience,
+                only,
             )
             return make_steps(desired, context)
 

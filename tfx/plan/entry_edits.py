@@ -216,22 +216,37 @@ def _plain(value: JsonValue | Missing) -> JsonValue:
 
 
 def _element_update(document: JsonValue, item: EntryItem) -> Iterator[Edit]:
+    """Take out every copy of B; leave one N, or append it."""
     old, wanted, new = item.record, item.wanted, item.new
     if wanted is None or new is None:
         return
-    elements = array(document, item.key)
-    yield from _without(elements, item, old)
-    if new.sha256 not in {value_digest(element) for element in elements}:
+    if old is not None and old.value_sha256 != new.sha256:
+        yield from _without(array(document, item.key), item, old)
+    copies = _copies(document, item)
+    if not copies:
         yield Append(item.key, wanted.value)
+    yield from (RemoveElement(item.key, element) for element in copies[1:])
 
 
 def _without(
     elements: list[JsonValue], item: EntryItem, record: EntryRecord | None
 ) -> Iterator[Edit]:
+    """Yield the removal of each copy of the recorded element: the value is what is ours (S-56)."""
     for element in elements:
         if record is not None and value_digest(element) == record.value_sha256:
             yield RemoveElement(item.key, element)
-            return
+
+
+def is_doubled(document: JsonValue, item: EntryItem) -> bool:
+    """Say whether the wanted element stands in its array more than once."""
+    return len(_copies(document, item)) > 1
+
+
+def _copies(document: JsonValue, item: EntryItem) -> list[JsonValue]:
+    if item.new is None or not item.element:
+        return []
+    elements = array(document, item.key)
+    return [element for element in elements if value_digest(element) == item.new.sha256]
 
 
 def deletion(
@@ -261,7 +276,9 @@ def _emptied_parents(
     for path in sorted(ours, key=len, reverse=True):
         inside = _at(document, path)
         if record.element and path == record.key:
-            single = isinstance(inside, list) and len(inside) == 1
+            single = isinstance(inside, list) and all(
+                value_digest(element) == record.value_sha256 for element in inside
+            )
         elif isinstance(inside, dict):
             single = single and set(inside) == {gone[len(path)]}
         else:

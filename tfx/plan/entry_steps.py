@@ -30,6 +30,7 @@ from tfx.plan.entry_edits import (
     creation,
     deletion,
     disk_state,
+    is_doubled,
     missing_parents,
     replacement,
     update,
@@ -127,6 +128,8 @@ def _plan_entry(draft: Draft, item: EntryItem) -> None:
         draft.actions.append(replace(action, key=item.key, asset=item.asset))
         return
     action = _action(draft.file, item, decision, disk, _owner(draft, item, decision))
+    if not draft.context.is_chosen(action):
+        return
     _record(draft, item, decision)
     draft.document = document
     if decision.kind in {ActionKind.UNCHANGED, ActionKind.KEPT, ActionKind.SKIPPED}:
@@ -145,11 +148,13 @@ def _owner(draft: Draft, item: EntryItem, decision: Decision) -> str:
 
 def _settle(draft: Draft, item: EntryItem, action: Action) -> None:
     name = item.name(draft.file.target)
-    if action.kind is ActionKind.UNCHANGED and draft.after.get(name) != item.record:
-        action = replace(action, kind=ActionKind.RECORD)
-        draft.actions.append(action)
-    else:
+    noted = replace(action, kind=ActionKind.RECORD)
+    if action.kind is not ActionKind.UNCHANGED or draft.after.get(name) == item.record:
         draft.settled.append(action)
+    elif draft.context.is_chosen(noted):
+        draft.actions.append(noted)
+    elif item.record is not None:
+        draft.after[name] = item.record
 
 
 def _decided(draft: Draft, item: EntryItem, disk: State | None) -> Decision:
@@ -162,7 +167,11 @@ def _decided(draft: Draft, item: EntryItem, disk: State | None) -> Decision:
         replaced=bool(record and record.replaced),
         in_scope=_in_scope(item, draft.context),
     )
-    return decide(case, draft.context.flags)
+    decision = decide(case, draft.context.flags)
+    same = decision.reason is Reason.IDENTICAL
+    if same and is_doubled(draft.document.value, item):
+        return Decision(ActionKind.UPDATE, Reason.DOUBLED)
+    return decision
 
 
 def _edits(draft: Draft, item: EntryItem, decision: Decision) -> tuple[Edit, ...]:

@@ -38,6 +38,7 @@ _WORDS: Mapping[Reason, str] = {
     Reason.IDENTICAL: "is as it should be",
     Reason.NEW: "was not there",
     Reason.NEW_VERSION: "there is a new version",
+    Reason.DOUBLED: "stood there more than once",
     Reason.EXEC_BIT: "had lost its exec bit",
     Reason.RETIRED: "is no longer wanted",
     Reason.GONE: "was already gone",

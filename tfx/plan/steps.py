@@ -19,6 +19,7 @@ from tfx.plan.actions import (
     ActionKind,
     Flags,
     Format,
+    Marks,
     Plan,
     Reason,
     Rival,
@@ -109,6 +110,12 @@ class Context:
     scope: frozenset[str] | None  # None = every agent
     renames: Mapping[str, str] = field(default_factory=dict)
     patience: Patience = field(default_factory=lambda: Patience(time.sleep))
+    chosen: Marks | None = None  # marks; None = every action
+
+    def is_chosen(self, action: Action) -> bool:
+        """Say whether this run may carry an action out; what changes nothing always may."""
+        changing = action.kind in CHANGES or action.kind is ActionKind.RECORD
+        return self.chosen is None or not changing or mark_of(action) in self.chosen
 
     def in_scope(self, agents: tuple[str, ...]) -> bool:
         """Say whether a record of these agents may be touched (K-13)."""
@@ -207,7 +214,7 @@ def mark_of(action: Action) -> tuple[object, ...]:
     return (action.kind, action.target, action.asset, action.disk, action.new)
 
 
-def is_chosen(step: Step, chosen: set[tuple[object, ...]]) -> bool:
+def is_chosen(step: Step, chosen: Marks) -> bool:
     """Say whether all that a step would change was chosen; conflicts beside it change nothing."""
     changing = [a for a in step.actions if a.kind in CHANGES or a.kind is ActionKind.RECORD]
     return bool(changing) and all(mark_of(action) in chosen for action in changing)

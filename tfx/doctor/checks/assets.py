@@ -27,12 +27,12 @@ from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
     from tfx.core.locks import Holder
+    from tfx.plan.actions import Action
 
 
 def manifest(facts: Facts) -> Iterator[Finding]:
     """Yield each file and entry that is not as described (D-103, D-179)."""
-    from tfx.agents.model import HUB_ENTRY  # noqa: PLC0415  (start-up rule)
-    from tfx.plan.outcomes import outcome_of  # noqa: PLC0415
+    from tfx.plan.outcomes import outcome_of  # noqa: PLC0415  (start-up rule)
 
     wanted = facts.wanted
     if not wanted.was_set_up:
@@ -47,7 +47,7 @@ def manifest(facts: Facts) -> Iterator[Finding]:
             (ready,) if number else (),
         )
         return
-    actions = [action for action in wanted.plan.actions if action.asset != HUB_ENTRY]
+    actions = [action for action in wanted.plan.actions if not _is_told_elsewhere(action)]
     for action in actions:
         yield differs(facts, action)
     kept = [action for action in wanted.plan.settled if action.kind.value == "kept"]
@@ -57,6 +57,13 @@ def manifest(facts: Facts) -> Iterator[Finding]:
     fine = sum(action.kind.value == "unchanged" for action in wanted.plan.settled)
     if not actions:
         yield Finding("assets", Status.OK, f"{fine} files and entries as installed", {"ok": fine})
+
+
+def _is_told_elsewhere(action: Action) -> bool:
+    """Say whether `mcp.registration` or `settings.json` has a row for it."""
+    from tfx.agents.model import HUB_ENTRY  # noqa: PLC0415  (start-up rule)
+
+    return action.asset == HUB_ENTRY or action.reason.value == "stands-there-twice"
 
 
 def journal(facts: Facts) -> Iterator[Finding]:

@@ -5,13 +5,14 @@ Reads only; shows places and names of programs, never values.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfx.doctor.checks.hooks import hooks_of
 from tfx.doctor.checks.registration import registration
+from tfx.doctor.checks.servers import servers
 from tfx.doctor.checks.skills import skills
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import (
@@ -75,7 +76,10 @@ def settings(facts: Facts) -> Iterator[Finding]:
         except UnparsableFile as error:
             yield _unparsable(facts, shared, error)
             continue
-        findings = [*_doubled_keys(facts, shared, data), *_inside(facts, shared, value)]
+        findings = [
+            *_doubled_keys(facts, shared, data),
+            *hooks_of(facts, shared.agent, shared.path, value),
+        ]
         yield from findings
         if not findings:
             bom = "; it starts with a byte order mark" if data.startswith(_BOM) else ""
@@ -125,141 +129,6 @@ def _doubled_keys(facts: Facts, shared: Shared, data: bytes) -> Iterator[Finding
         )
 
 
-def _inside(facts: Facts, shared: Shared, value: JsonValue) -> Iterator[Finding]:
-    hooks = shared.agent.hooks
-    if hooks is None or shared.path != hooks.file.resolve(facts.paths):
-        return
-    if not isinstance(value, dict):
-        return
-    events = value.get("hooks")
-    if isinstance(events, dict):
-        for event, elements in events.items():
-            if isinstance(elements, list):
-                yield from _of_event(facts, shared, event, elements)
-    status_line = value.get("statusLine")
-    if isinstance(status_line, dict):
-        yield from _program(facts, shared, "statusLine", status_line)
-
-
-def _of_event(
-    facts: Facts, shared: Shared, event: str, elements: Sequence[JsonValue]
-) -> Iterator[Finding]:
-    from tfx.config.keypath import canonical  # noqa: PLC0415  (start-up rule)
-
-    seen: set[bytes] = set()
-    if shared.agent.hooks is not None and event not in shared.agent.hooks.events:
-        known = shared.agent.hooks.events_seen_on
-        yield Finding(
-            f"{facts.paths.display(shared.path)}:hooks.{event}",
-            Status.INFO,
-            f"{shared.agent.label} {known} does not know this event; the hook never runs",
-        )
-    for number, element in enumerate(elements):
-        place = f"hooks.{event}[{number}]"
-        text = canonical(element)
-        if text in seen:
-            yield _twice(facts, shared, place)
-        seen.add(text)
-        if isinstance(element, dict) and isinstance(inner := element.get("hooks"), list):
-            for index, hook in enumerate(inner):
-                if isinstance(hook, dict):
-                    yield from _program(facts, shared, f"{place}.hooks[{index}]", hook)
-
-
-def _twice(facts: Facts, shared: Shared, place: str) -> Finding:
-    ours = any(
-        record.file == str(shared.path.resolve()) and record.element
-        for record in facts.manifest.entries.values()
-    )
-    whose = "; tfx has written one of them" if ours else ""
-    return Finding(
-        f"{facts.paths.display(shared.path)}:{place}",
-        Status.WARN,
-        f"the same hook stands there twice and runs twice{whose}",
-        {"agent": shared.agent.name, "place": place},
-        (
-            Remedy(
-                f"delete one of the two by hand ({place}); tfx deletes no element that it cannot"
-                " tell from yours"
-            ),
-        ),
-        MANUAL,
-    )
-
-
-def _program(
-    facts: Facts, shared: Shared, place: str, hook: Mapping[str, JsonValue]
-) -> Iterator[Finding]:
-    """Yield a hook or status line whose program or script is not there or cannot run (D-164)."""
-    problem = hook_problem(facts, hook)
-    if problem is None:
-        return
-    effect = "" if place == "statusLine" else ", and may block every tool call"
-    yield Finding(
-        f"{facts.paths.display(shared.path)}:{place}",
-        Status.FAIL,
-        f"leads to {problem}: it fails each time{effect}",
-        {"agent": shared.agent.name, "place": place, "problem": problem},
-        (
-            Remedy(
-                f"correct or delete {place}; if it is of tfx, `tfx setup --restore` brings back"
-                " its file"
-            ),
-        ),
-        MANUAL,
-    )
-
-
-def hook_problem(facts: Facts, hook: Mapping[str, JsonValue]) -> str | None:
-    """Say what a hook leads to that is not there, or None; a line of shell is not judged."""
-    text = hook.get("command")
-    if not isinstance(text, str) or hook.get("type", "command") != "command":
-        return None
-    arguments = hook.get("args")
-    words = [text, *map(str, arguments)] if isinstance(arguments, list) else _words(text)
-    if not words:
-        return None
-    home = str(facts.paths.home)
-    for word in words:
-        if _is_place(word) and not Path(_expanded(word, home)).exists():
-            return f"a file that is not there ({_expanded(word, home)})"
-    return _start_problem(facts, _expanded(words[0], home))
-
-
-def _start_problem(facts: Facts, program: str) -> str | None:
-    from tfx.shells.binaries import inspect, runnable  # noqa: PLC0415  (start-up rule)
-
-    if not program.startswith("/"):
-        known = "/" in program or facts.paths.program(program) is not None
-        return None if known else f"a program that PATH does not have ({program})"
-    if not runnable(Path(program)):
-        return f"a file that cannot be run ({program})"
-    bad = inspect(Path(program), search=facts.paths.program, host="")
-    if bad is not None and bad.fault.value == "no-interpreter":
-        return f"a script without its interpreter ({program} wants {bad.about})"
-    return None
-
-
-def _words(text: str) -> list[str]:
-    if any(sign in text for sign in ("$(", "`", "&&", "||", ";", "|", ">")):
-        return []  # a shell script of a line: what it starts only a shell can tell
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return []
-
-
-def _is_place(word: str) -> bool:
-    return word.startswith(("/", "~/", "$HOME/", "${HOME}/"))
-
-
-def _expanded(word: str, home: str) -> str:
-    for spelling in ("~/", "$HOME/", "${HOME}/"):
-        if word.startswith(spelling):
-            return f"{home}/{word.removeprefix(spelling)}"
-    return word
-
-
 CHECKS = (
     Check(
         "settings.json",
@@ -270,9 +139,12 @@ CHECKS = (
             " whether its hooks and status line name files that exist and can run, each once.",
             "Agents ignore a broken file silently; a hook to a removed file blocks every edit.",
             "The files of the catalogue: settings.json, .claude.json, config.toml and so on.",
-            "Mend the place that the row names. tfx never resets or rewrites such a file.",
+            "Mend the place that the row names. tfx never resets or rewrites such a file; `--fix`"
+            " mends only the hooks that tfx wrote.",
         ),
         settings,
+        least_s=45,
+        fix=FixClass.AUTO,
     ),
     Check(
         "mcp.registration",
@@ -289,6 +161,24 @@ CHECKS = (
         registration,
         least_s=45,
         fix=FixClass.AUTO,
+    ),
+    Check(
+        "mcp.servers",
+        Group.AGENTS,
+        "the stdio MCP servers of others start (--deep)",
+        Explanation(
+            "Whether each stdio server in an agent's own MCP file starts and answers"
+            " `initialize`. It runs in an empty scratch home with the variables of its entry, and"
+            " is ended with all its children after one answer.",
+            "One server that does not start can hold up or break every session of its agent.",
+            "The agents' MCP files; the server itself, which may do what it likes. One that npx,"
+            " uvx, docker or the like would fetch is started with --network only.",
+            "Mend or delete the entry in the agent; start the server by hand to see what it says.",
+        ),
+        servers,
+        slow=True,
+        deep=True,
+        least_s=150,
     ),
     Check(
         "skills",

@@ -57,7 +57,7 @@ def five_state(action: Action) -> str:
             return "edited"
         case "deleted-by-user" | "already-gone":
             return "deleted"
-        case "new" | "new-version" | "retired" | "gives-back-replaced":
+        case "new" | "new-version" | "stands-there-twice" | "retired" | "gives-back-replaced":
             return "stale"
         case "foreign" | "symlink-in-the-way":
             return "foreign"

@@ -5,6 +5,7 @@ Names and explains them; what each one looks at is in the modules beside it.
 
 from __future__ import annotations
 
+from tfx.doctor.checks.backups import backups
 from tfx.doctor.checks.database import agreement, database_file, integrity
 from tfx.doctor.checks.hub_access import credentials, port
 from tfx.doctor.checks.hub_process import health, state_file
@@ -111,6 +112,23 @@ CHECKS = (
         integrity,
         slow=True,
         least_s=300,
+    ),
+    Check(
+        "db.backups",
+        Group.HUB,
+        "backups of the database: whole, and not too old",
+        Explanation(
+            "Whether each backup is finished and as long as its manifest says (with --deep: read"
+            " from its digest to its last index), private, and how old the newest one is.",
+            "Only a backup that still verifies brings messages back after damage or a mistake.",
+            "Manifests, sizes and modes in tfx's own backup directory, not in one that you named"
+            " by --backup-dir; the number and the last time of messages in the database.",
+            "`tfx backup create`, `tfx backup verify`, `tfx backup prune`.",
+        ),
+        backups,
+        slow=True,
+        least_s=600,
+        fix=FixClass.AUTO,
     ),
     Check(
         "db.log",

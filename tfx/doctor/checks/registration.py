@@ -178,7 +178,11 @@ def _http(facts: Facts, name: str, url: str) -> Finding:
     if host not in {"127.0.0.1", "localhost"}:
         summary = f"its address is not of this machine: {host}"
         return Finding(name, Status.WARN, summary, details, repair=MANUAL)
-    running = facts.probe.recorded if facts.probe.state.value == "running" else None
+    seen = facts.probe
+    recorded = seen.recorded if seen.lock_held else None
+    running = recorded if seen.state.value == "running" else None
+    if running is None and recorded is not None and recorded.port == port:
+        return _unwell(name, port, details)
     if running is None or running.port != port:
         return _not_our_hub(name, port, running, details)
     details["listening"] = True
@@ -191,6 +195,13 @@ def _http(facts: Facts, name: str, url: str) -> Finding:
         return Finding(name, Status.FAIL, summary, details, (look,), MANUAL)
     details |= {"http": True, "status": status}
     return _initialised(name, status, body, details)
+
+
+def _unwell(name: str, port: int, details: dict[str, JsonValue]) -> Finding:
+    """Return the finding of our own hub that does not answer as it should; it is sent nothing."""
+    summary = f"the hub on port {port} is starting or unwell"
+    remedy = Remedy("see how it is", "tfx doctor hub.health")
+    return Finding(name, Status.WARN, summary, details, (remedy,), MANUAL)
 
 
 def _not_our_hub(
@@ -213,15 +224,27 @@ def _not_our_hub(
 
 
 def _initialised(name: str, status: int, body: bytes, details: dict[str, JsonValue]) -> Finding:
-    if status == _OK and b"protocolVersion" in body:
+    if status == _OK and _protocol(body) is not None:
         return Finding(name, Status.OK, "http, answers `initialize`", details)
     if status == _NOT_FOUND:
         summary = "listening and speaking HTTP, but it has no MCP endpoint at that path"
         remedy = Remedy("use the other form", "tfx setup --mcp-transport stdio")
         return Finding(name, Status.WARN, summary, details, (remedy,), MANUAL)
-    summary = f"listening, but `initialize` is answered with HTTP {status}"
+    shown = "without a protocol version" if status == _OK else f"with HTTP {status}"
+    summary = f"listening, but `initialize` is answered {shown}"
     remedy = Remedy("write the entry anew, with the present token", "tfx setup")
     return Finding(name, Status.FAIL, summary, details, (remedy,), MANUAL)
+
+
+def _protocol(body: bytes) -> str | None:
+    """Return the protocol version of an answer to `initialize`; our hub answers in one JSON."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return None
+    result = answer.get("result") if isinstance(answer, dict) else None
+    version = result.get("protocolVersion") if isinstance(result, dict) else None
+    return version if isinstance(version, str) else None
 
 
 def _initialize(host: str, port: int, path: str, facts: Facts) -> tuple[int, bytes]:

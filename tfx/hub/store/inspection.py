@@ -74,6 +74,32 @@ def inspect(path: Path, *, deep: bool = False) -> Inspection:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """How much a loss of the database would lose: its messages, and when the last was posted."""
+
+    messages: int
+    last_posted_at_ms: int | None
+
+
+def traffic(path: Path) -> Traffic | None:
+    """Return what a database holds of messages; None unless the schema is the current one.
+
+    Raises NotFound, or what opening and reading it raises.
+    """
+    connection = database.open_inspector(path)
+    with contextlib.closing(connection), database.errors_typed(str(path)):
+        if registry.judge(identify(connection)).verdict is not Verdict.CURRENT:
+            return None
+        reader = Reader(connection, SystemClock().now_ms())
+        total = reader.one("SELECT count(*) FROM messages")
+        last = reader.one("SELECT posted_at_ms FROM messages ORDER BY stream DESC LIMIT 1")
+    return Traffic(
+        0 if total is None else int(total[0] or 0),
+        None if last is None else int(last[0] or 0),
+    )
+
+
 def disagreements(path: Path) -> tuple[str, ...]:
     """Return the rows of a stopped hub's database that are not as its log says (EV-P6).
 

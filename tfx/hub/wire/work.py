@@ -33,7 +33,7 @@ Link: TypeAlias = Annotated[str, Meta(min_length=1, max_length=500)]
 Blockers: TypeAlias = Annotated[tuple[TaskNumber, ...], Meta(max_length=100)]
 Epoch: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 WorkTtlMs: TypeAlias = Annotated[int, Meta(ge=10_000, le=7 * 86_400_000)]
-Session: TypeAlias = Annotated[IdText, Meta(description="your lease_id of register")]
+Session: TypeAlias = Annotated[IdText, Meta(description="lease_id of register")]
 
 
 class Place(Request, frozen=True, kw_only=True):
@@ -253,7 +253,7 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
     output: Annotated[str, Meta(max_length=500)] | None = None
     assignee: AgentName | None = None
     label: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    expect: Annotated[Whole, Meta(description="the revision you saw")] | None = None
+    expect: Annotated[Whole, Meta(description="revision you saw")] | None = None
 
 
 class TaskAttachRequest(Fenced, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ _NOT_FOR_AGENTS: Final = frozenset({"process", "workspace"})
 _NOT_FOR_WORK: Final = frozenset(
     {
         *("room", "op_id", "instance", "label", "worktree", "max_bytes", "expect", "no_lease"),
-        *("to_instance", "to_session"),
+        *("to_instance", "to_session", "source_task", "output"),
     }
 )
 """What the bridge or the hub fills in, so that the toolset stays below 6 KB; a call may have it."""
