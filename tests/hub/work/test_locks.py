@@ -103,11 +103,10 @@ def test_wk_k1_the_order_is_lock_actor_lease_kind_holder_missing(act: PlayCrew) 
         dead = Worker(crew.bed, "ann", "no-such-session")
         await crew.boss.lock(1)
         with refused("hold-active"):
-            await dead.release(1, **wrong)  # everything is wrong: the lock is told
+            await dead.handoff(1, "bob", **wrong)  # everything is wrong: the lock is told
         await crew.boss.unlock(1)
-        with pytest.raises(TfxError) as error:
-            await dead.release(1, **wrong)
-        assert error.value.reason in {"authority-ended", "actor-invalid"}
+        with refused("actor-invalid"):
+            await dead.handoff(1, "bob", **wrong)
         for who in (bob, cat):
             with refused("lease-changed"):
                 await who.release(1, **wrong)
@@ -167,15 +166,20 @@ def test_wk_k6_a_refusal_is_an_event_of_the_task_though_the_call_fails(act: Play
             await ann.claim(2)
         with refused("lease-holder"):
             await bob.release(1, lease)
-        (held, by), (locked, to), (foreign, who) = [
+        with refused("actor-invalid"):
+            await Worker(crew.bed, "bob", "no-such-session").claim(1)
+        (held, by), (locked, to), (foreign, who), (strange, hub) = [
             (body, actor) for _, actor, body in crew.log("claim_denied")
         ]
+        assert (strange["code"], strange["agent"], strange["session"], hub) == (
+            *("actor-invalid", "bob", "no-such-session", "hub:hub"),
+        )
         assert (by, held["agent"], held["session"]) == ("bob", "bob", bob.session)
         assert (held["code"], held["lease"], held["verb"]) == ("held", lease.lease_id, "claim")
         assert "ann" in held["reason"]
         assert (to, locked["code"], locked["lock"]) == ("ann", "hold-active", lock.lock_id)
         assert (who, foreign["code"], foreign["lease"]) == ("bob", "lease-holder", lease.lease_id)
-        assert [kind for kind, _, _ in crew.log(task=1)][-2:] == ["claim_denied"] * 2
+        assert [kind for kind, _, _ in crew.log(task=1)][-3:] == ["claim_denied"] * 3
         assert [kind for kind, _, _ in crew.log(task=2)][-1] == "claim_denied"
 
     act(story)

@@ -11,6 +11,7 @@ from tfx.errors import AccessDenied, InvalidRequest, StateConflict
 from tfx.hub.services import endings
 from tfx.hub.services.work import admission, assigning, edges, moves, people
 from tfx.hub.services.work.decisions import (
+    Asked,
     compare,
     decide,
     may_change,
@@ -70,7 +71,8 @@ class Changing:
                 work=lambda: self._update(tx, task, who, request, expected, op),
             )
 
-        return await decide(self._store, command)
+        asked = Asked(request, _verb(request), guarded=_is_guarded(request))
+        return await decide(self._store, command, asked)
 
     async def work_attach(self, caller: Caller, request: TaskAttachRequest) -> TaskResult:
         """Attach an artifact; task and artifact change together or not at all (WK-L14).
@@ -97,7 +99,7 @@ class Changing:
                 work=lambda: self._attach(tx, task, who, request, expected, op),
             )
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "attach", guarded=True))
 
     def _update(  # noqa: PLR0917  (one request in its transaction)
         self,
