@@ -57,6 +57,7 @@ class WorkMachine(RuleBasedStateMachine):
             self.add(accept=True, blocked=False, exclusive=False, priority=5)
         for task, name in ((1, "ann"), (2, "bob")):
             self.claim(name=name, task=task, ttl_ms=HOUR_MS, key=None, tired=False)
+        self.review(name="cat", task=2)
 
     def begin(self) -> None:
         self.lives += 1
