@@ -23,7 +23,7 @@ from tfx.agents.model import HUB_ENTRY, Agent, Http, McpTarget, Stdio
 from tfx.agents.roots import known_roots, written_roots
 from tfx.config import jsonc
 from tfx.config.keypath import MISSING
-from tfx.config.settings import Settings
+from tfx.config.settings_model import Settings
 from tfx.core.files import is_file, read_plain
 from tfx.core.paths import Paths
 from tfx.errors import JsonValue, TfxError
@@ -36,6 +36,7 @@ BUS_VARIABLE = "TFX_HUB_TOKEN"
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit")
 """When an agent is told of new mail: the events that may add to its context (H-70)."""
 HOOK_LIMIT_S = 5
+USUAL_TOOLS = ("bus",)
 
 # What triflux leaves at our names (K-14): its files name it, its status line is one script, and
 # its MCP entry is a bare address of this machine.
@@ -261,15 +262,27 @@ def _places(paths: Paths, agents: tuple[Agent, ...]) -> Iterator[Path]:
             yield agent.hooks.file.resolve(paths)
 
 
-def stdio_link() -> Stdio:
-    """Return the bridge of this installation as the entry's command."""
+def stdio_link(settings: Settings) -> Stdio:
+    """Return the bridge of this installation as the entry's command, with the tools asked for.
+
+    The usual toolset is not named, so that an entry written before it could be stays as it is.
+    """
     program, *before = installation()
-    return Stdio(program, (*before, "hub", "bridge"), {})
+    tools = _tools(settings)
+    return Stdio(program, (*before, "hub", "bridge", *(("--tools", tools) if tools else ())), {})
 
 
 def http_link(settings: Settings, token: str) -> Http:
     """Return the hub's address on the configured port; a substitute port goes nowhere (K-29)."""
-    return Http(f"http://127.0.0.1:{settings.hub.port or DEFAULT_PORT}/mcp", token)
+    tools = _tools(settings)
+    query = f"?tools={tools}" if tools else ""
+    return Http(f"http://127.0.0.1:{settings.hub.port or DEFAULT_PORT}/mcp{query}", token)
+
+
+def _tools(settings: Settings) -> str:
+    """Return the toolsets of the entry; none when they are the usual one (H-36, H-37)."""
+    tools = tuple(sorted(settings.setup.tools))
+    return "" if tools == USUAL_TOOLS else ",".join(tools)
 
 
 def other_hub_note(paths: Paths) -> tuple[str, ...]:

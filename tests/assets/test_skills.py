@@ -33,9 +33,9 @@ FORMAT_KEYS: Final = {
 }
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
-GROUPS: Final = {"hub", "jobs", "config", "backup"}
+GROUPS: Final = {"hub", "jobs", "config", "backup", "task", "lease"}
 GLOBAL: Final = {"--json", "--quiet", "--verbose", "--help", "-q", "-v", "-h"}
-SUBGROUPS: Final = {("hub", "dead"), ("hub", "token"), ("hub", "human")}
+SUBGROUPS: Final = {("hub", "dead"), ("hub", "token"), ("hub", "human"), ("lease", "review")}
 
 
 def parts(skill: Path) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def help_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., set[str] 
         ran = tfx(home, *verb, "--help")
         if ran.code:
             return None
-        return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", ran.out))
+        return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", ran.out + ran.err))
 
     return ask
 
@@ -94,7 +94,7 @@ def skill(request: pytest.FixtureRequest) -> Path:
 def test_the_bundle_has_the_skills_of_this_release() -> None:
     assert [skill.name for skill in SKILLS] == [
         *("auto-verify", "manage-skills", "tfx-auto", "tfx-codex", "tfx-doctor", "tfx-gemini"),
-        *("tfx-hub", "tfx-setup", "tfx-upgrade", "verify-implementation"),
+        *("tfx-hub", "tfx-setup", "tfx-upgrade", "tfx-work", "verify-implementation"),
     ]
     folders = {path for path in (ASSETS / "skills").iterdir() if path.is_dir()}
     assert folders == set(SKILLS), "a folder without SKILL.md is no skill"

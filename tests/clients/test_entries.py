@@ -26,6 +26,9 @@ WRITABLE = [agent for agent in AGENTS if agent.writes.mcp]
 TOKEN = "tok_A-1b2C3d4"  # noqa: S105  (of the test)
 BEARER = fingerprint(f"Bearer {TOKEN}")
 
+WORK = ("--tools", "bus,work")
+"""The longest arguments that setup writes; test_setup.py has the usual ones."""
+
 # What the clients tell of the headers; Gemini and Qwen show none, opencode hides the values.
 SHOWN: dict[str, dict[str, str | None] | None] = {
     "gemini": None,
@@ -66,18 +69,18 @@ def test_s20_s17_the_stdio_entry_in_a_moved_place_is_read_and_its_command_starte
     bridge.write_text('#!/bin/sh\nprintf "%s|" "$TFX_PROBE" "$@" > "${0%/*}/started"\n', "utf-8")
     bridge.chmod(0o755)
     variables = moved(agent.name, home)
-    connection = Stdio(str(bridge), ("hub", "bridge"), {"TFX_PROBE": "yes"})
+    connection = Stdio(str(bridge), ("hub", "bridge", *WORK), {"TFX_PROBE": "yes"})
     write_entry(agent, paths_in(home, variables), mcp_entry(agent, connection, env={}))
     seen = MCP_ORACLES[agent.name](clients, home, variables)
     connected = False if agent.name in CONNECTS_BY_ITSELF else None
     assert seen.servers == (
-        SeenServer("tfx-hub", command=f"{bridge} hub bridge", connected=connected),
+        SeenServer("tfx-hub", command=f"{bridge} hub bridge --tools bus,work", connected=connected),
     )
     if agent.name not in CONNECTS_BY_ITSELF:
         connect(clients, agent.name, home, endpoint.model_url, variables)
     started = bridge.with_name("started")
     if agent.name != "amp":
-        assert started.read_text("utf-8") == "yes|hub|bridge|"
+        assert started.read_text("utf-8") == "yes|hub|bridge|--tools|bus,work|"
 
 
 @pytest.mark.parametrize("name", [a.name for a in WRITABLE if a.mcp and a.mcp.by_variable])

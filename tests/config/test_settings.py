@@ -9,8 +9,9 @@ import pytest
 
 from tests.support import bare_env
 from tfx.config import settings
-from tfx.config.settings import Durability, Origin, RoleOverride
+from tfx.config.settings import Origin
 from tfx.config.settings_keys import KEYS
+from tfx.config.settings_model import Durability, RoleOverride
 from tfx.core.paths import Paths
 from tfx.errors import BadSettings, JsonValue
 
@@ -20,14 +21,18 @@ port = 4711
 allow_hosts = ["devbox", "[::1]", "host.docker.internal"]
 durability = "full"
 notify = ["notify-send", "a b"]
+review_rounds = 0
+turns = 7
 
 [hub.retention]
 messages_days = 1
 dead_letters_days = 2
 human_requests_days = 3
 agents_days = 0
+tasks_days = 4
 
 [setup]
+tools = ["bus", "work"]
 skip = ["statusline", "hooks", "skill:tfx-hub", "agent:gemini", "skill:tfx-auto"]
 
 [doctor]
@@ -69,7 +74,9 @@ def test_k19_without_a_file_the_defaults_hold(home: Path) -> None:
     assert (found.hub.allow_hosts, found.hub.notify) == ((), ())
     days = found.hub.retention
     assert (days.messages_days, days.dead_letters_days) == (14, 30)
-    assert (days.human_requests_days, days.agents_days) == (90, 30)
+    assert (days.human_requests_days, days.agents_days, days.tasks_days) == (90, 30, 90)
+    assert (found.hub.review_rounds, found.hub.turns) == (5, 50)
+    assert found.setup.tools == ("bus",)
     assert not found.setup.skip_status_line
     assert not found.setup.skip_hooks
     assert (found.setup.skip_skills, found.setup.skip_agents) == ((), ())
@@ -86,7 +93,9 @@ def test_k19_every_key_is_read(home: Path, prefix: bytes, eol: str) -> None:
     assert found.hub.notify == ("notify-send", "a b")
     days = found.hub.retention
     assert (days.messages_days, days.dead_letters_days) == (1, 2)
-    assert (days.human_requests_days, days.agents_days) == (3, 0)
+    assert (days.human_requests_days, days.agents_days, days.tasks_days) == (3, 0, 4)
+    assert (found.hub.review_rounds, found.hub.turns) == (0, 7)
+    assert found.setup.tools == ("bus", "work")
     assert found.setup.skip_status_line
     assert found.setup.skip_hooks
     assert found.setup.skip_skills == ("tfx-hub", "tfx-auto")
@@ -133,6 +142,10 @@ def test_k19_other_spellings_are_the_same(home: Path, text: str) -> None:
         ("[setup]\nskip = ['skill:']\n", (2, 9), "skill:NAME", "leaves out"),
         ("[setup]\nskip = true\n", (2, 8), "must be a list", "leaves out"),
         ("[[setup.skip]]\n", (1, 1), "item 1 must be", "leaves out"),
+        ("[setup]\ntools = []\n", (2, 9), "must be a list that is not empty", "offers to agents"),
+        ("[setup]\ntools = ['bus', 'bus']\n", (2, 9), "has nothing twice", "offers to agents"),
+        ("[setup]\ntools = ['buss']\n", (2, 10), 'item 1 must be "bus" or "work"', "offers"),
+        ("[hub]\nturns = -1\n", (2, 9), "from 0 to", "0 for no limit"),
         ("[route]\ncli = 'clippy'\n", (2, 7), 'route.cli must be "auto" or "codex"', "every role"),
         ("[route.roles.exectuor]\n", (1, 1), "is not a known key", "route.roles.executor?"),
         ("[route.roles.writer]\ntimeout = 9\n", (2, 1), "not a known key", "writer.timeout_s?"),

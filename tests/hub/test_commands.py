@@ -15,6 +15,7 @@ from tests.hub.test_databases import MAKE
 from tests.support import Ran, bare_env, tfx
 from tfx.core import locks
 from tfx.hub.operations import OPERATIONS
+from tfx.hub.operations_work import WORK_ROWS
 
 # what the command line offers under another name, or does not offer by design
 ELSEWHERE = {
@@ -34,6 +35,7 @@ ELSEWHERE = {
     "shutdown": "tfx hub stop",
     "snapshot": "tfx backup create",
     "notices": "hooks",
+    **{row.name: "tfx task and tfx lease: tests/cli/work/test_help.py" for row in WORK_ROWS},
 }
 
 

@@ -42,9 +42,12 @@ def test_k_19_every_key_of_the_table(home: Path) -> None:
 allow_hosts = ["devbox.local"]
 durability = "full"
 notify = ["notify-send", "tfx"]
+review_rounds = 0
+turns = 9
 [hub.retention]
 messages_days = 0
 agents_days = 3
+tasks_days = 4
 """
     found = settings.resolve(_paths(home, text))
     assert found.allow_hosts == ("devbox.local",)
@@ -52,7 +55,14 @@ agents_days = 3
     assert found.notify == ("notify-send", "tfx")
     day_ms = 86_400_000
     assert (found.retention.messages_ms, found.retention.agents_ms) == (0, 3 * day_ms)
-    assert found.retention.dead_letters_ms == 30 * day_ms
+    assert (found.retention.dead_letters_ms, found.retention.tasks_ms) == (30 * day_ms, 4 * day_ms)
+    assert (found.limits.review_rounds, found.limits.turns) == (0, 9)
+
+
+def test_wk_k8_the_policy_limits_hold_without_a_word_of_them(home: Path) -> None:
+    found = settings.resolve(_paths(home))
+    assert (found.limits.review_rounds, found.limits.turns) == (5, 50)
+    assert found.retention.tasks_ms == 90 * 86_400_000
 
 
 def test_k_19_what_is_wrong_is_told_with_line_and_column(home: Path) -> None:

@@ -51,6 +51,7 @@ def _add_commands() -> None:
     from tfx.cli.update import update
     from tfx.cli.upgrade import EPILOG as UPGRADE_EPILOG
     from tfx.cli.upgrade import upgrade
+    from tfx.cli.work.commands import lease_app, task_app
 
     app.command("setup", cls=Command, epilog=EPILOG)(setup)
     app.command("doctor", cls=Command, epilog=DOCTOR_EPILOG)(doctor)
@@ -60,6 +61,8 @@ def _add_commands() -> None:
     app.command("upgrade", cls=Command, epilog=UPGRADE_EPILOG)(upgrade)
     app.add_typer(backup.app)
     app.add_typer(hub, name="hub")
+    app.add_typer(task_app)
+    app.add_typer(lease_app)
     app.command("route", cls=Command, epilog=ROUTE_EPILOG)(route)
     app.add_typer(jobs.app)
     app.add_typer(config.app)

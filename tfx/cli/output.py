@@ -208,6 +208,13 @@ class Screen:
             soft_wrap=True,
         )
 
+    def clear(self) -> None:
+        """Start at the top again, on a terminal that can; elsewhere leave an empty line."""
+        if self._out.isatty() and not self.plain:
+            self._out.write("\x1b[H\x1b[2J")
+        else:
+            self._out.write("\n")
+
     def value(self, text: str) -> None:
         """Print a value exactly, for `$(tfx …)` in a shell: no sign, no shortening."""
         self._out.write(printable(text) + "\n")

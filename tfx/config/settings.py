@@ -7,87 +7,27 @@ the file, that over the default.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
 from tfx.config.settings_keys import BY_PATH, KEYS, TABLES, Key, advice
+from tfx.config.settings_model import (
+    Durability,
+    HubSettings,
+    Retention,
+    RoleOverride,
+    RouteSettings,
+    Settings,
+    SetupSettings,
+)
 from tfx.config.toml.document import MAX_BYTES, Document, to_json
 from tfx.config.toml.document import load as load_document
 from tfx.config.toml.spans import position
 from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.errors import BadSettings, JsonValue, UnparsableFile
-
-
-class Durability(StrEnum):
-    """What an answer of the hub means after a power loss (EV-D1)."""
-
-    NORMAL = "normal"
-    FULL = "full"
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How many days closed things stay; 0 keeps them for ever (H-72)."""
-
-    messages_days: int
-    dead_letters_days: int
-    human_requests_days: int
-    agents_days: int
-
-
-@dataclass(frozen=True, slots=True)
-class HubSettings:
-    """`port` is None when nobody asked for one: then the default port is only preferred (K-29).
-
-    `notify` is an argument list, empty for none.
-    """
-
-    port: int | None
-    allow_hosts: tuple[str, ...]
-    durability: Durability
-    retention: Retention
-    notify: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SetupSettings:
-    """What `tfx setup` leaves out. Whether such a skill or agent exists is setup's to say."""
-
-    skip_status_line: bool
-    skip_hooks: bool
-    skip_skills: tuple[str, ...]
-    skip_agents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RoleOverride:
-    """What the user changed of one role; None leaves the route table's own value (R-1)."""
-
-    cli: str | None = None
-    effort: str | None = None
-    timeout_s: int | None = None
-    profile: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RouteSettings:
-    """`cli` is "auto" or the one CLI that every role uses (R-2); `roles` by name."""
-
-    cli: str = "auto"
-    allow_skip_approvals: bool = False
-    roles: Mapping[str, RoleOverride] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """All settings of one call. `[doctor]` is a known table without keys so far."""
-
-    hub: HubSettings
-    setup: SetupSettings
-    route: RouteSettings = RouteSettings()
 
 
 class Origin(StrEnum):
@@ -128,12 +68,22 @@ def load(paths: Paths, flags: Mapping[str, JsonValue] | None = None) -> Settings
             _texts(values["hub.allow_hosts"]),
             Durability(str(values["hub.durability"])),
             Retention(
-                days("messages"), days("dead_letters"), days("human_requests"), days("agents")
+                days("messages"),
+                days("dead_letters"),
+                days("human_requests"),
+                days("agents"),
+                days("tasks"),
             ),
             _texts(values["hub.notify"]),
+            cast("int", values["hub.review_rounds"]),
+            cast("int", values["hub.turns"]),
         ),
         SetupSettings(
-            "statusline" in skip, "hooks" in skip, _named(skip, "skill:"), _named(skip, "agent:")
+            "statusline" in skip,
+            "hooks" in skip,
+            _named(skip, "skill:"),
+            _named(skip, "agent:"),
+            _texts(values["setup.tools"]),
         ),
         RouteSettings(
             str(values["route.cli"]), values["route.allow_skip_approvals"] is True, _roles(values)

@@ -15,6 +15,8 @@ from tfx.errors import JsonValue
 
 MAX_PORT = 65_535
 MAX_DAYS = 36_500
+MAX_ROUNDS = 1_000
+MAX_TURNS = 1_000_000
 
 # The words that [route] may use; a test holds them equal to the route table's own.
 ROUTE_CLIS = ("codex", "gemini", "claude", "copilot", "opencode")
@@ -90,6 +92,12 @@ def _list(value: object) -> str | None:
     return None if isinstance(value, list) else "a list"
 
 
+def _not_empty(value: object) -> str | None:
+    if isinstance(value, list) and value and len({*map(str, value)}) == len(value):
+        return None
+    return "a list that is not empty and has nothing twice"
+
+
 def _number(text: str) -> JsonValue:
     return int(text) if text.isascii() and text.isdecimal() else text
 
@@ -161,6 +169,19 @@ KEYS = (
     _retention("dead_letters", "dead letters", 30),
     _retention("human_requests", "closed human requests", 90),
     _retention("agents", "retired agents", 30),
+    _retention("tasks", "tasks that are done or cancelled", 90),
+    Key(
+        "hub.review_rounds",
+        "how often a task may go into review before it is blocked; 0 for no limit",
+        5,
+        _integer(0, MAX_ROUNDS),
+    ),
+    Key(
+        "hub.turns",
+        "how many automatic turns a task may take before it is blocked; 0 for no limit",
+        50,
+        _integer(0, MAX_TURNS),
+    ),
     Key(
         "setup.skip",
         'what `tfx setup` leaves out: "statusline", "hooks", "skill:NAME", "agent:NAME"',
@@ -170,6 +191,13 @@ KEYS = (
             r"statusline|hooks|(?:skill|agent):[a-z0-9]+(?:-[a-z0-9]+)*",
             '"statusline", "hooks", "skill:NAME" or "agent:NAME"',
         ),
+    ),
+    Key(
+        "setup.tools",
+        'the tools that the tfx-hub entry offers to agents: "bus", "work"',
+        ["bus"],
+        _not_empty,
+        each=_word("bus", "work"),
     ),
     Key(
         "route.cli",

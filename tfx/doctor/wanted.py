@@ -88,7 +88,7 @@ def _form(record: EntryRecord) -> Transport:
 
 
 def _links(paths: Paths, seen: Survey) -> Iterator[tuple[Transport, Link]]:
-    yield Transport.STDIO, stdio_link()
+    yield Transport.STDIO, stdio_link(seen.settings)
     try:
         token = read_bus(paths, HubFiles.of(paths))
     except TfxError:

@@ -135,7 +135,9 @@ def _cli_of(argv: Sequence[str]) -> str | None:
     found = _by_path(program)
     if found is None and os.path.basename(program).startswith(_RUNTIMES):  # noqa: PTH119  (a name, not a file)
         script = next((each for each in argv[1:] if each and not each.startswith("-")), "")
-        found = _by_path(script) or _by_path(os.path.realpath(script) if script else "")
+        found = _by_path(script)
+        if found is None and script.startswith("/"):  # relative to a directory that is not ours
+            found = _by_path(os.path.realpath(script))
     return found
 
 

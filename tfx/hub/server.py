@@ -198,6 +198,7 @@ def open_core(
         facts,
         clock=clock,
         durability=settings.durability,
+        limits=settings.limits,
         keep=settings.retention,
         announce=announce,
         for_rebuild=for_rebuild,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tfx.config import settings as configuration
 from tfx.core.paths import Paths
 from tfx.errors import InvalidRequest, JsonValue
-from tfx.hub.models import Durability, Retention
+from tfx.hub.models import Durability, Limits, Retention
 
 DEFAULT_PORT = 27888
 _MOST_PORT = 65_535
@@ -28,6 +28,7 @@ class HubSettings:
     durability: Durability = Durability.NORMAL
     retention: Retention = field(default_factory=Retention)
     notify: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
 
 def resolve(
@@ -55,8 +56,10 @@ def resolve(
             keep.dead_letters_days * _DAY_MS,
             keep.human_requests_days * _DAY_MS,
             keep.agents_days * _DAY_MS,
+            keep.tasks_days * _DAY_MS,
         ),
         notify=wanted.notify,
+        limits=Limits(review_rounds=wanted.review_rounds, turns=wanted.turns),
     )
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tfx.config.settings import RouteSettings
+from tfx.config.settings_model import RouteSettings
 from tfx.errors import InvalidRequest, JsonValue
 
 

@@ -114,7 +114,7 @@ def _links(
         one.agent.name: options.transport or recorded.get(one.agent.name) or Transport.STDIO
         for one in seen.scope
     }
-    bridge = stdio_link()
+    bridge = stdio_link(seen.settings)
     if Transport.HTTP not in forms.values():
         return dict.fromkeys(forms, bridge)
     direct = http_link(seen.settings, _bus_token(paths, make=make))

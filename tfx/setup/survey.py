@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from tfx.agents.catalogue import AGENTS, nearest_names
 from tfx.agents.detect import Detected, Proof, confirm, detect
 from tfx.agents.model import Writes
-from tfx.config.settings import Settings, load
+from tfx.config.settings import load
+from tfx.config.settings_model import Settings
 from tfx.core.paths import Paths
 from tfx.desired import skill_names
 from tfx.errors import BadSettings

@@ -146,7 +146,8 @@ def prune(
         word = "would forget" if gone.dry_run else "forgot"
         screen.line(
             f"{word} {gone.messages} messages, {gone.dead_letters} dead letters,"
-            f" {gone.human_requests} human requests, {gone.agents} agents ({gone.events} events)",
+            f" {gone.human_requests} human requests, {gone.agents} agents, {gone.tasks} tasks"
+            f" ({gone.events} events)",
             sign="ok",
         )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from tfx.cli.durations import duration
+from tfx.cli.tables import print_table, table_of
 from tfx.core.clock import iso
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from rich.table import Table
 
     from tfx.cli.output import Screen
     from tfx.errors import JsonValue
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _PAYLOAD_SHOWN = 400
 _MS_PER_S = 1000
-_WHOLE = 1000
-_STEPS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _QUEUES = {
     "open_waits": "open waits",
     "queued": "queued",
@@ -34,14 +32,6 @@ _QUEUES = {
     "pending_human_requests": "questions to you",
     "dead_letters": "dead letters",
 }
-
-
-def duration(ms: int) -> str:
-    """Return `3 h`, `12 s`, `40 ms`: the largest unit that fits."""
-    for size, unit in _STEPS:
-        if ms >= size:
-            return f"{ms // size} {unit}"
-    return f"{ms} ms"
 
 
 def show_status(screen: Screen, data: HubData) -> None:
@@ -82,7 +72,7 @@ def show_agents(screen: Screen, data: AgentsResult) -> None:
         screen.line("no agent is registered", sign="info")
         return
     now_ms = time.time_ns() // 1_000_000
-    table = _table("agent", "cli", "state", "seen", "unread", "owes", "awaits", "topics")
+    table = table_of("agent", "cli", "state", "seen", "unread", "owes", "awaits", "topics")
     for agent in data.agents:
         unread = f"{agent.unread} ({agent.urgent} urgent)" if agent.urgent else str(agent.unread)
         table.add_row(
@@ -95,7 +85,7 @@ def show_agents(screen: Screen, data: AgentsResult) -> None:
             str(agent.awaits),
             ", ".join(agent.topics),
         )
-    _print_table(screen, table)
+    print_table(screen, table)
     if data.next_after:
         screen.note(f"there are more: tfx hub agents --after {data.next_after}")
 
@@ -137,7 +127,9 @@ def show_dead(screen: Screen, data: DeadLettersResult) -> None:
     if not data.dead_letters:
         screen.line("no dead letters", sign="ok")
         return
-    table = _table("message", "failed at", "reason", "from", "to", "topic", "attempts", "again as")
+    table = table_of(
+        "message", "failed at", "reason", "from", "to", "topic", "attempts", "again as"
+    )
     for dead in data.dead_letters:
         table.add_row(
             dead.message_id,
@@ -149,7 +141,7 @@ def show_dead(screen: Screen, data: DeadLettersResult) -> None:
             str(dead.attempts),
             dead.replayed_as or "",
         )
-    _print_table(screen, table)
+    print_table(screen, table)
     if data.next_after is not None:
         screen.note(f"there are more: tfx hub dead list --after {data.next_after}")
 
@@ -216,18 +208,3 @@ def _show_message(screen: Screen, message: Message) -> None:
 
 def _schema(schema: Mapping[str, JsonValue] | None) -> str | None:
     return f"{schema['version']} ({str(schema['hash'])[:12]})" if schema else None
-
-
-def _print_table(screen: Screen, table: Table) -> None:
-    """Print in the width of the terminal, or whole where there is none."""
-    console = screen.console()
-    if not console.is_terminal:
-        console.width = _WHOLE
-    console.print(table)
-
-
-def _table(*columns: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(*columns, box=SIMPLE_HEAD, pad_edge=False)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfx.cli.durations import duration, milliseconds_of
+from tfx.errors import InvalidRequest
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("4h", 14_400_000),
+        ("1h30m", 5_400_000),
+        ("90m", 5_400_000),
+        ("90min", 5_400_000),
+        ("2d", 172_800_000),
+        ("45s", 45_000),
+        ("90", 90_000),
+        ("1.5h", 5_400_000),
+        (" 10 ", 10_000),
+        ("0", 0),
+    ],
+)
+def test_a_length_of_time_has_units_or_counts_seconds(text: str, ms: int) -> None:
+    assert milliseconds_of(text, "--ttl") == ms
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "h", "4 h", "4x", "-1h", "1h-30m", "nan", "inf", "1e3", "٤h", "4h!", "9" * 40, "1h 30m"],
+)
+def test_anything_else_is_a_usage_error_with_examples(text: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        milliseconds_of(text, "--ttl")
+    assert (caught.value.reason, caught.value.exit) == ("usage", 2)
+    assert "--ttl 4h" in (caught.value.hint or "")
+
+
+@given(st.integers(0, 400), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+def test_the_parts_add_up(days: int, hours: int, minutes: int, seconds: int) -> None:
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    text = f"{days}d{hours}h{minutes}m{seconds}s"
+    assert milliseconds_of(text, "--ttl") == total * 1000
+
+
+def test_a_length_of_time_is_shown_in_its_largest_unit() -> None:
+    assert [duration(ms) for ms in (40, 12_900, 3_599_000, 10_800_000, 200_000_000)] == [
+        *("40 ms", "12 s", "59 min", "3 h", "2 d"),
+    ]
