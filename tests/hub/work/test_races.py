@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Iterator
-from multiprocessing.synchronize import Barrier
+from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 from typing import Any
 
@@ -29,39 +31,50 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["tests.hub.work.agent_process"])
 
 
-def racer(
-    env: dict[str, str], barrier: Barrier, name: str, call: str, fields: dict[str, object],
-    answers: Any,  # noqa: ANN401  (a queue of the context)
-) -> None:  # fmt: skip
-    """Register, wait until everybody has, then call at the same moment."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a racer does when everybody is there; it lives on until it may leave."""
+
+    env: dict[str, str]
+    call: str
+    fields: dict[str, object]
+    barrier: Barrier
+    leave: Event
+
+
+def racer(start: Start, name: str, answers: Any) -> None:  # noqa: ANN401  (a queue of the context)
+    """Register, wait until everybody has, call at the same moment, stay until the end.
+
+    Whose process is gone loses its leases: so nobody goes before all was looked at.
+    """
     os.environ.clear()
-    os.environ.update(env)
+    os.environ.update(start.env)
     agent = Agent(name, ROOM)
     agent.register()
-    barrier.wait(60)
+    start.barrier.wait(60)
     try:
-        answers.put((name, agent.call(call, fields)))
+        answers.put((name, agent.call(start.call, start.fields)))
     except TfxError as error:
         answers.put((name, error.reason))
+    start.leave.wait(120)
 
 
-def race(hub: RunningHub, call: str, **fields: object) -> list[Answer]:
-    """Let sixteen processes do one thing at once; return what each was told."""
-    barrier, answers = processes.Barrier(CROWD), processes.SimpleQueue()
-    crowd = [
-        processes.Process(
-            target=racer, args=(hub.env, barrier, f"racer-{n}", call, fields, answers)
-        )
-        for n in range(CROWD)
-    ]
+@contextlib.contextmanager
+def race(hub: RunningHub, call: str, **fields: object) -> Iterator[list[Answer]]:
+    """Let sixteen processes do one thing at once; inside they live, and what they were told."""
+    start = Start(hub.env, call, fields, processes.Barrier(CROWD), processes.Event())
+    answers = processes.SimpleQueue()
+    names = [f"racer-{n}" for n in range(CROWD)]
+    crowd = [processes.Process(target=racer, args=(start, name, answers)) for name in names]
     for each in crowd:
         each.start()
-    told = [answers.get() for _ in crowd]
-    for each in crowd:
-        each.join(60)
-        assert each.exitcode == 0
-        each.close()
-    return told
+    try:
+        yield [answers.get() for _ in crowd]
+    finally:
+        start.leave.set()
+        for each in crowd:
+            each.join(60)
+    assert [each.exitcode for each in crowd] == [0] * CROWD
 
 
 def add(hub: RunningHub) -> int:
@@ -89,23 +102,43 @@ def test_wk_l7_of_sixteen_processes_one_gets_the_lease_and_one_row_is_there(
     hub: RunningHub,
 ) -> None:
     task = add(hub)
-    told = race(hub, "work_claim", task=task)
-    won = [(name, answer) for name, answer in told if isinstance(answer, dict)]
-    assert len(won) == 1
-    assert [answer for _, answer in told if isinstance(answer, str)] == ["held"] * (CROWD - 1)
-    assert history(hub, task) == [(0, won[0][0], "active")]
-    assert hub.call("work_show", task=task, room=ROOM)["task"]["assignee"]["agent_id"] == won[0][0]
+    with race(hub, "work_claim", task=task) as told:
+        won = [(name, answer) for name, answer in told if isinstance(answer, dict)]
+        assert len(won) == 1
+        assert [answer for _, answer in told if isinstance(answer, str)] == ["held"] * (CROWD - 1)
+        assert history(hub, task) == [(0, won[0][0], "active")]
+        owner = hub.call("work_show", task=task, room=ROOM)["task"]["assignee"]
+        assert owner["agent_id"] == won[0][0]
     assert hub.call("rebuild_check", operator=True)["equal"]
 
 
 def test_wk_t12_sixteen_processes_that_ask_for_the_next_get_sixteen_tasks(hub: RunningHub) -> None:
     tasks = [add(hub) for _ in range(CROWD)]
-    told = race(hub, "work_next")
-    got = [answer["task"]["task"] for _, answer in told if isinstance(answer, dict)]
-    assert sorted(got) == tasks
-    active = hub.call("work_status", room=ROOM)["leases"]
-    assert sorted(each["task"] for each in active) == tasks
-    assert len({each["agent_id"] for each in active}) == CROWD
+    with race(hub, "work_next") as told:
+        got = [answer["task"]["task"] for _, answer in told if isinstance(answer, dict)]
+        assert sorted(got) == tasks
+        active = hub.call("work_status", room=ROOM)["leases"]
+        assert sorted(each["task"] for each in active) == tasks
+        assert len({each["agent_id"] for each in active}) == CROWD
+
+
+def test_wk_l24_ev_b4_a_holder_proven_dead_loses_its_lease_and_its_next_life_reclaims(
+    hub: RunningHub, hired: dict[str, Hired]
+) -> None:
+    task = add(hub)
+    hired["ann"].call("work_claim", task=task)
+    hired["ann"].kill()
+    until = time.monotonic() + 60
+    while history(hub, task) == [(0, "ann", "active")]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert history(hub, task) == [(0, "ann", "revoked")]
+    assert hired["bob"].refused("work_claim", task=task) == "bad-status"  # it is still ann's
+    again = Hired.start(hub.env, "ann", ROOM)
+    try:
+        assert again.call("work_claim", task=task)["lease"]["epoch"] == 1
+    finally:
+        again.kill()
 
 
 def test_wk_l18_two_handoffs_at_once_leave_one_owner(
