@@ -265,3 +265,25 @@ def test_wk_l9_a_fence_of_another_task_opens_nothing(act: PlayCrew) -> None:
         assert other.room == ROOM
 
     act(story)
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+def test_wk_l8_what_comes_with_an_assignment_is_kept(act: PlayCrew, *, supervised: bool) -> None:
+    async def story(crew: Crew) -> None:
+        ann = await crew.hire("ann")
+        who = ann if supervised else ann.bare
+        await crew.person.ready()
+        fields = {"note": "on it", "title": "clearer", "branch": "work/1"}
+        seen = await who.update(1, status="assigned", assignee="ann", **fields)
+        assert (seen.status, seen.note, seen.title, seen.branch) == (
+            *("assigned", "on it", "clearer", "work/1"),
+        )
+        assert (seen.lease is not None) == supervised
+        await crew.person.ready(branch="taken")
+        await crew.person.ready()
+        with refused("duplicate-work"):
+            await who.update(3, status="assigned", assignee="ann", branch="taken")
+        third = await crew.person.show(3)
+        assert (third.status, third.lease, third.assignee) == ("accepted", None, None)
+
+    act(story)

@@ -41,6 +41,10 @@ _EDITS: Final = (
 )
 
 
+_KEEPS_NOTE: Final = frozenset({None, TaskStatus.ASSIGNED})
+"""A move to any other status carries the note itself."""
+
+
 class Changing:
     """What becomes of a task."""
 
@@ -119,27 +123,29 @@ class Changing:
             )
         edits = any(getattr(request, name) is not None for name in _EDITS)
         held = compare(tx, task, expected)
-        if request.status is TaskStatus.ASSIGNED and who.is_supervised:
-            assigning.claim_for(tx, task, who, request, op)
-            return self._result(tx, task)
-        giving = assigning.is_giving(task, request)
-        may_change(tx, task, who, held, verdict=not edits and not giving)
+        claims = request.status is TaskStatus.ASSIGNED and who.is_supervised
+        giving = not claims and assigning.is_giving(task, request)
+        if not claims:
+            may_change(tx, task, who, held, verdict=not edits and not giving)
         given = assigning.given(task, who, held, request) if giving else None
         target = None
-        if request.status is not None and not giving:
+        if request.status is not None and not (giving or claims):
             moves.check(task, request.status)
             target = moves.limited(task, request.status, self._limits.review_rounds)
             _may_move(tx, task, who, target)
         changed = None
-        if edits or (request.note is not None and request.status is None and not giving):
+        if edits or (request.note is not None and target is None):
             changed = _changed(tx, task, request)
             self._no_twin(tx, task, request)
-        # every check is done: from here on events are appended
+        # every check but those of a claim is done: from here on events are appended
+        if claims:
+            assigning.claim_for(tx, task, who, request, op)
+            op = None
         if changed is not None:
             tasks.change(tx, task, changed, who.actor, op)
             op = None
         if given is not None:
-            moves.assign(tx, task, who, given, op)
+            moves.assign(tx, tasks.by_stream(tx, task.stream) or task, who, given, op)
         elif target is not None:
             self._move(tx, task, request, target, who, op)
         return self._result(tx, task)
@@ -278,7 +284,7 @@ def _changed(tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> TaskChanged:
         branch=text(request.branch, task.branch),
         detail=task.detail if request.detail is None else request.detail,
         exclusive=text(request.exclusive, task.exclusive),
-        note=text(request.note, task.note) if request.status is None else task.note,
+        note=text(request.note, task.note) if request.status in _KEEPS_NOTE else task.note,
         output=text(request.output, task.output),
         parent=parent,
         pr=text(request.pr, task.pr),
