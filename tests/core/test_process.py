@@ -7,7 +7,15 @@ import time
 from pathlib import Path
 
 from tfx.core import process
-from tfx.core.identity import Liveness, ProcessIdentity, identify, liveness, start_token
+from tfx.core.identity import (
+    Liveness,
+    ProcessIdentity,
+    Proof,
+    examine,
+    identify,
+    liveness,
+    start_token,
+)
 
 
 def test_run_returns_both_streams_and_the_code() -> None:
@@ -62,6 +70,35 @@ def test_ev_b4_doubt_is_never_death() -> None:
     assert liveness(elsewhere) is Liveness.UNKNOWN
     rebooted = ProcessIdentity(mine.host, "old-boot", mine.pid, "1", mine.pid_namespace)
     assert liveness(rebooted) is Liveness.DEAD
+
+
+def test_ev_b4_a_death_comes_with_its_proof() -> None:
+    mine = identify()
+    assert mine is not None
+    namespace = mine.pid_namespace
+    later = ProcessIdentity(mine.host, mine.boot_id, mine.pid, "1", namespace)
+    gone = ProcessIdentity(mine.host, mine.boot_id, 2**22 + 1, "1", namespace)
+    rebooted = ProcessIdentity(mine.host, "old-boot", mine.pid, mine.start_token, namespace)
+    assert [examine(each).proof for each in (mine, later, gone, rebooted)] == [
+        None,
+        Proof.TOKEN_DIFFERS,
+        Proof.PID_GONE,
+        Proof.BOOT_DIFFERS,
+    ]
+    inside = ProcessIdentity(mine.host, mine.boot_id, mine.pid, "1", "pid:[1]")
+    assert examine(inside).liveness is Liveness.UNKNOWN
+
+
+def test_ev_b4_a_process_that_cannot_be_looked_at_is_not_dead() -> None:
+    code = (
+        "import resource\n"
+        "from tfx.core.identity import examine, identify\n"
+        "mine = identify()\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
+        "print(examine(mine).liveness.value)\n"
+    )
+    done = process.run([sys.executable, "-c", code], env=dict(os.environ), timeout_s=20)
+    assert done.stdout == b"unknown\n"
 
 
 def test_a_process_that_ended_and_was_not_reaped_is_gone() -> None:

@@ -14,6 +14,8 @@ from tests.hub.running import RunningHub
 from tests.hub.test_databases import MAKE
 from tests.support import Ran, bare_env, tfx
 from tfx.core import locks
+from tfx.core.identity import identify
+from tfx.hub.ancestry import facts_of
 from tfx.hub.operations import OPERATIONS
 from tfx.hub.operations_work import WORK_ROWS
 
@@ -35,6 +37,14 @@ ELSEWHERE = {
     "shutdown": "tfx hub stop",
     "snapshot": "tfx backup create",
     "notices": "hooks",
+    **dict.fromkeys(
+        (
+            *("receiver_hold", "receiver_beat", "receiver_release"),
+            *("terminal_open", "terminal_beat", "terminal_close"),
+            *("invocation_start", "invocation_beat", "invocation_finish", "invocation_notify"),
+        ),
+        "programs that deliver turns, the bridge and route: the holder is their process",
+    ),
     **{row.name: "tfx task and tfx lease: tests/cli/work/test_help.py" for row in WORK_ROWS},
 }
 
@@ -367,3 +377,32 @@ def test_h_7_standard_input_that_is_not_utf8_is_a_usage_error(hub: RunningHub) -
 def test_h_54_purging_what_is_no_dead_letter_is_a_failure(hub: RunningHub) -> None:
     ran = _run(hub, "dead", "purge", "nope", "--json")
     assert (ran.code, ran.document["problems"][0]["code"]) == (1, "unknown-message")
+
+
+def test_people_see_who_is_busy_what_runs_and_can_free_an_agent(hub: RunningHub) -> None:
+    own = identify()
+    assert own is not None
+    hub.register("bob-1")
+    process = facts_of(own)
+    hub.call("receiver_hold", agent_id="bob-1", process=process)
+    hub.call("invocation_start", agent_id="bob-1", process=process, kind="turn", title="a turn")
+    table = _run(hub, "agents").out
+    assert f"message: pid {own.pid} on {own.host} (alive, heard" in table
+    shown = _run(hub, "agents", "--json").data["agents"][0]
+    assert shown["generation"] > 0
+    assert {"tier", "pid", "liveness", "evidence", "beat_age_ms", "since_ms"} <= set(
+        shown["seats"][0]
+    )
+    assert "bob-1 is busy (message)" in _run(hub, "busy", "bob-1").out
+    assert _run(hub, "busy", "bob-1", "--json").data["busy"] is True
+    assert _run(hub, "busy", "nobody").code == 1
+    left = _run(hub, "agents", "free", "bob-1")
+    assert (left.code, "left, because nothing proves that it is gone" in left.out) == (0, True)
+    assert f"evicted pid {own.pid}" in _run(hub, "agents", "free", "bob-1", "--force").out
+    assert "bob-1 is idle" in _run(hub, "busy", "bob-1").out
+    listed = _run(hub, "invocations").out
+    assert "a turn" in listed
+    assert "running alive, heard" in listed
+    assert _run(hub, "invocations", "--state", "lost", "--json").data["invocations"] == []
+    assert _run(hub, "invocations", "--state", "nonsense").code == 2
+    assert "looked at 1, lost 0" in _run(hub, "invocations", "probe").out

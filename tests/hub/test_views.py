@@ -101,7 +101,7 @@ def test_h_76_metrics_name_no_agent_and_no_payload(play: Play) -> None:
 
 CHORES = {
     *("clock", "deliveries", "fallback", "human-deadlines", "next-deadline", "retention"),
-    *("leases", "dead-sessions"),
+    *("leases", "dead-sessions", "occupancy", "invocations"),
 }
 
 

@@ -161,3 +161,58 @@ def test_r9_without_a_hub_nothing_of_it_is_imported(bench: Bench) -> None:
     )
     loaded = set(done.stderr.split())
     assert not loaded & {"tfx.hub.client", "msgspec", "httpx", "asyncio", "apsw", "psutil", "rich"}
+
+
+def test_ev_i1_a_run_reports_itself_with_role_and_cli_and_never_its_prompt(
+    bench: Bench, hub: RunningHub
+) -> None:
+    bench.behave(': >"$FAKE_DIR/up"; while [ ! -e "$FAKE_DIR/go" ]; do sleep 0.05; done; exit 3')
+    with bench.start("route", "executor", "canary-prompt", "--json") as process:
+        assert wait_until((bench.notes / "up").exists)
+        (run,) = hub.call("invocations")["invocations"]
+        assert (run["kind"], run["state"], run["title"]) == (
+            "turn",
+            "running",
+            "route executor by codex",
+        )
+        assert (run["pid"], run["liveness"]) == (process.pid, "alive")
+        assert hub.call("busy", agent_id=run["agent_id"])["busy"] is False  # a turn holds nobody
+        (bench.notes / "go").touch()
+        out, _ = process.communicate(timeout=60)
+    job = json.loads(out)["data"]["job"]
+    (run,) = hub.call("invocations")["invocations"]
+    assert (run["state"], run["outcome"], run["summary"]) == (
+        "finished",
+        "failed",
+        "failed, exit 3",
+    )
+    assert run["trace_id"] == job
+    trace = bench.tfx("hub", "trace", job, "--json").data["items"]
+    assert [item["kind"] for item in trace][:2] == ["invocation_started", "invocation_finished"]
+    assert "canary-prompt" not in json.dumps(hub.call("events", limit=500))
+
+
+def test_ev_i1_a_killed_run_is_lost_by_the_probe(bench: Bench, hub: RunningHub) -> None:
+    bench.behave(': >"$FAKE_DIR/up"; while [ ! -e "$FAKE_DIR/go" ]; do sleep 0.05; done')
+    with bench.start("route", "executor", "p", "--json") as process:
+        assert wait_until((bench.notes / "up").exists)
+        process.kill()
+        process.communicate(timeout=60)
+    (bench.notes / "go").touch()
+    hub.call("invocations_probe")
+    (run,) = hub.call("invocations")["invocations"]
+    assert (run["state"], run["evidence"]) == ("lost", "pid-gone")
+
+
+def test_r9_a_hub_that_stands_still_at_the_end_is_asked_once(bench: Bench, hub: RunningHub) -> None:
+    bench.behave(': >"$FAKE_DIR/up"; while [ ! -e "$FAKE_DIR/go" ]; do sleep 0.05; done')
+    with bench.start("route", "executor", "p", "--json") as process:
+        assert wait_until((bench.notes / "up").exists)
+        os.kill(hub.pid, signal.SIGSTOP)
+        try:
+            (bench.notes / "go").touch()
+            out, err = process.communicate(timeout=60)
+        finally:
+            os.kill(hub.pid, signal.SIGCONT)
+    assert (process.returncode, err) == (0, b"")
+    assert json.loads(out)["data"]["status"] == "success"

@@ -35,6 +35,22 @@ class Liveness(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Proof(StrEnum):
+    """Why a recorded process is certainly gone (EV-B4)."""
+
+    PID_GONE = "pid-gone"
+    TOKEN_DIFFERS = "token-differs"  # noqa: S105  (the start token of a process)
+    BOOT_DIFFERS = "boot-differs"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a look at a recorded process showed; a dead one comes with its proof."""
+
+    liveness: Liveness
+    proof: Proof | None = None
+
+
 def identify(pid: int | None = None) -> ProcessIdentity | None:
     """Return the identity of a process (ourselves by default), or None if it is not there."""
     pid = os.getpid() if pid is None else pid
@@ -46,19 +62,36 @@ def identify(pid: int | None = None) -> ProcessIdentity | None:
 
 def liveness(identity: ProcessIdentity) -> Liveness:
     """Say whether a recorded process lives: dead only on proof, never on doubt (EV-B4)."""
+    return examine(identity).liveness
+
+
+def examine(identity: ProcessIdentity) -> Finding:
+    """Say whether a recorded process lives and, where it does not, what proves it (EV-B4).
+
+    Another host, another pid namespace and a process that may not be looked at prove nothing.
+    """
+    unknown = Finding(Liveness.UNKNOWN)
     if identity.host != gethostname() or not identity.start_token:
-        return Liveness.UNKNOWN
+        return unknown
     if identity.boot_id != boot_id():
-        return Liveness.DEAD if identity.boot_id and boot_id() else Liveness.UNKNOWN
+        proven = identity.boot_id and boot_id()
+        return Finding(Liveness.DEAD, Proof.BOOT_DIFFERS) if proven else unknown
     if identity.pid_namespace != pid_namespace():
-        return Liveness.UNKNOWN
-    return Liveness.ALIVE if start_token(identity.pid) == identity.start_token else Liveness.DEAD
+        return unknown
+    try:
+        token = start_token(identity.pid)
+    except OSError:
+        return unknown
+    if token == identity.start_token:
+        return Finding(Liveness.ALIVE)
+    return Finding(Liveness.DEAD, Proof.PID_GONE if token is None else Proof.TOKEN_DIFFERS)
 
 
 def start_token(pid: int) -> str | None:
     """Return the start time of a process as text, or None if there is no such process.
 
     One that has ended and waits for its parent is gone: where nobody reaps, it would stay for ever.
+    Raises OSError for one that may not be looked at.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
@@ -73,8 +106,10 @@ def _psutil_token(pid: int) -> str | None:
 
     try:
         return f"{psutil.Process(pid).create_time():.2f}"
-    except psutil.Error:
+    except psutil.NoSuchProcess:
         return None
+    except psutil.Error as error:
+        raise PermissionError(f"process {pid} cannot be looked at") from error
 
 
 def boot_id() -> str:

@@ -10,7 +10,7 @@ import contextlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from tfx.core.identity import liveness
+from tfx.core.identity import examine
 from tfx.hub.models import Caller, Durability, Limits, Retention
 from tfx.hub.schema import registry
 from tfx.hub.services.agents import Agents
@@ -19,11 +19,18 @@ from tfx.hub.services.attach import Attach
 from tfx.hub.services.bus import Bus
 from tfx.hub.services.dead_letters import DeadLetters
 from tfx.hub.services.events import Events
+from tfx.hub.services.evictions import Evictions
 from tfx.hub.services.humans import Announce, Humans
 from tfx.hub.services.inbox import Inbox
+from tfx.hub.services.invocations import Invocations
+from tfx.hub.services.judge import Judge
 from tfx.hub.services.life import Life
 from tfx.hub.services.metrics import Metrics, prometheus
+from tfx.hub.services.occupancy import Occupancy
+from tfx.hub.services.receivers import Receivers
 from tfx.hub.services.retiring import Retiring
+from tfx.hub.services.running import Running
+from tfx.hub.services.terminals import Terminals
 from tfx.hub.services.upkeep import Upkeep
 from tfx.hub.services.vault import Vault
 from tfx.hub.services.views import Views
@@ -69,7 +76,8 @@ class HubCore:
         self.bus = Bus(store, limits)
         self.asks = Asks(store, limits, self.counted)
         self.inbox = Inbox(store, limits, self.counted, vault)
-        life = Life(store, liveness)
+        self.judge = Judge(store, examine)
+        life = Life(store, self.judge)
         self.agents = Agents(store, life)
         shapes = Shapes(store.pulses)
         self.tasking = Tasking(store, shapes)
@@ -82,7 +90,16 @@ class HubCore:
         self.events = Events(store)
         self.dead = DeadLetters(store)
         self.humans = Humans(store, vault, announce or _say_nothing)
-        self.upkeep = Upkeep(store, limits, keep, self.counted, vault, life, program=program)
+        evictions = Evictions(self.judge, limits)
+        self.receivers = Receivers(store, self.judge, evictions)
+        self.terminals = Terminals(store, self.judge, evictions)
+        self.occupancy = Occupancy(store, self.judge, evictions)
+        self.invocations = Invocations(store, self.judge, evictions, turns=limits.turns)
+        self.running = Running(store, self.judge)
+        probes = {"occupancy": self.occupancy.sweep, "invocations": self.running.probe}
+        self.upkeep = Upkeep(
+            store, limits, keep, self.counted, vault, life, program=program, probes=probes
+        )
         self.views = Views(
             store,
             facts,
@@ -158,6 +175,16 @@ class HubCore:
                 "work_lock",
                 "work_unlock",
             ),
+            self.receivers: ("receiver_hold", "receiver_beat", "receiver_release"),
+            self.terminals: ("terminal_open", "terminal_beat", "terminal_close"),
+            self.occupancy: ("busy", "agents_free"),
+            self.invocations: (
+                "invocation_start",
+                "invocation_beat",
+                "invocation_finish",
+                "invocation_notify",
+            ),
+            self.running: ("invocations", "invocations_probe"),
             self.upkeep: ("rebuild", "rebuild_check", "snapshot", "prune"),
         }
         return MappingProxyType(

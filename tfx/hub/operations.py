@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.hub.models import Privilege, Toolset
 from tfx.hub.operation import Operation, row
+from tfx.hub.operations_occupancy import OCCUPANCY_ROWS
 from tfx.hub.operations_work import WORK_ROWS
 from tfx.hub.wire import admin, agents, humans, messages, views
 
@@ -221,6 +222,7 @@ _ROWS: Final = (
         privilege=_OPERATOR,
     ),
     *WORK_ROWS,
+    *OCCUPANCY_ROWS,
     row(
         "shutdown",
         admin.ShutdownRequest,

@@ -10,7 +10,7 @@ import contextlib
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from tfx.core.paths import Paths
 from tfx.errors import AgentUnavailable, NotFound, TfxError
 from tfx.hub.places import HubFiles
 from tfx.route.excerpt import boundary, first_bytes
-from tfx.route.result import Job
+from tfx.route.result import Job, RunStatus
 
 if TYPE_CHECKING:
     from tfx.hub.client import HubClient
@@ -37,6 +37,7 @@ _RESULT_TTL_MS = 3_600_000
 _MOST_NAMES = 50
 _MOST_MESSAGES = 10
 _SLUG_LENGTH = 24
+_OUTCOMES = {RunStatus.SUCCESS: "ok", RunStatus.CANCELLED: "cancelled"}
 _NAME_LENGTH = 58  # of the hub's 64, so that a number still fits
 
 
@@ -47,6 +48,7 @@ class Bus:
     client: HubClient | None = None
     agent: str = ""
     lease: str = ""
+    run: str = ""
     notices: tuple[str, ...] = field(default=())
 
 
@@ -65,9 +67,10 @@ def join(paths: Paths, job: Job, prompt: Path) -> Bus:
     try:
         client = HubClient.of(paths, answer_s=_ANSWER_S)
         bus = _attached(client, job, job.worker)
-        return Bus(client, bus.agent, bus.lease, _prior_context(bus, prompt))
+        notices = _prior_context(bus, prompt)
+        return replace(bus, notices=notices, run=_reported(client, job, job.worker, bus.agent))
     except AgentUnavailable:
-        notices: tuple[str, ...] = ()
+        notices = ()
     except (TfxError, OSError) as error:
         notices = (f"the hub was not told: {error}",)
     if client is not None:
@@ -76,15 +79,22 @@ def join(paths: Paths, job: Job, prompt: Path) -> Bus:
 
 
 def leave(bus: Bus, job: Job | None, output: Path) -> None:
-    """Publish how the run ended, when it did, and give the lease back."""
+    """Report how the run ended, publish its result, and give the lease back.
+
+    A hub that does not answer the first of it is not asked for the rest.
+    """
     if bus.client is None:
         return
     from tfx.hub.wire.agents import DeregisterResult  # noqa: PLC0415  (see join)
+    from tfx.hub.wire.invocations import InvocationFinishResult  # noqa: PLC0415
     from tfx.hub.wire.messages import PublishResult  # noqa: PLC0415
 
-    with bus.client as client:
-        with contextlib.suppress(TfxError, OSError):
-            if job is not None:
+    with bus.client as client, contextlib.suppress(AgentUnavailable):
+        if bus.run:
+            with _forgiven():
+                client.call_with("invocation_finish", _end(bus, job), InvocationFinishResult)
+        if job is not None:
+            with _forgiven():
                 message = {
                     "from": bus.agent,
                     "to": f"topic:{RESULT_TOPIC}",
@@ -95,9 +105,54 @@ def leave(bus: Bus, job: Job | None, output: Path) -> None:
                     "op_id": f"route-{job.job}",
                 }
                 client.call_with("publish", message, PublishResult)
-        with contextlib.suppress(TfxError, OSError):
+        with _forgiven():
             gone = {"agent_id": bus.agent, "lease_id": bus.lease}
             client.call_with("deregister", gone, DeregisterResult)
+
+
+@contextlib.contextmanager
+def _forgiven() -> Iterator[None]:
+    """Let a refusal of the hub pass, but not its silence."""
+    try:
+        yield
+    except AgentUnavailable:
+        raise
+    except (TfxError, OSError):
+        return
+
+
+def _reported(client: HubClient, job: Job, process: ProcessIdentity, agent: str) -> str:
+    """Report that the run is under way and return its id; an empty one when that failed.
+
+    Says role and CLI, never a word of the prompt.
+    """
+    from tfx.hub.wire.invocations import InvocationStartResult  # noqa: PLC0415  (see join)
+
+    wish: dict[str, object] = {
+        "agent_id": agent,
+        "kind": "turn",
+        "process": _facts(process),
+        "ttl_ms": _lease_ms(job),
+        "title": f"route {job.role} by {job.cli}"[:200],
+        "trace_id": job.job,
+        "op_id": f"route-{job.job}-start",
+    }
+    with contextlib.suppress(TfxError, OSError):
+        return str(client.call_with("invocation_start", wish, InvocationStartResult).invocation_id)
+    return ""
+
+
+def _end(bus: Bus, job: Job | None) -> dict[str, object]:
+    """Return how the run ended: words and numbers of ours, nothing of its output."""
+    status = RunStatus.FAILED if job is None else job.status
+    issues = () if job is None else job.issues
+    code = None if job is None else job.exit_code
+    return {
+        "invocation_id": bus.run,
+        "outcome": _OUTCOMES.get(status, "failed"),
+        "summary": status.value if code is None else f"{status.value}, exit {code}",
+        "error": ", ".join(issue.code for issue in issues)[:500] or None,
+    }
 
 
 def _attached(client: HubClient, job: Job, process: ProcessIdentity) -> Bus:
@@ -105,18 +160,25 @@ def _attached(client: HubClient, job: Job, process: ProcessIdentity) -> Bus:
 
     workspace = str(_workspace(Path(job.cwd)))
     name = _free_name(client, job, workspace)
-    lease_ms = min(job.timeout_s * 1000 + _LEASE_MARGIN_MS, _LONGEST_LEASE_MS)
     wish: dict[str, object] = {
         "cli": job.cli,
         "workspace": workspace,
-        "process": {key: getattr(process, key) for key in ProcessIdentity.__slots__},
+        "process": _facts(process),
         "agent_id": name,
         "capabilities": [job.role],
         "topics": [CONTEXT_TOPIC],
-        "heartbeat_ttl_ms": lease_ms,
+        "heartbeat_ttl_ms": _lease_ms(job),
     }
     found = client.call_with("attach", wish, AttachResult)
     return Bus(client, str(found.agent_id), str(found.lease_id))
+
+
+def _lease_ms(job: Job) -> int:
+    return min(job.timeout_s * 1000 + _LEASE_MARGIN_MS, _LONGEST_LEASE_MS)
+
+
+def _facts(process: ProcessIdentity) -> dict[str, object]:
+    return {key: getattr(process, key) for key in ProcessIdentity.__slots__}
 
 
 def _free_name(client: HubClient, job: Job, workspace: str) -> str:

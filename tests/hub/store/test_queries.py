@@ -14,9 +14,11 @@ from tfx.hub.store import (
     agents,
     counters,
     humans,
+    invocations,
     leases,
     message_sql,
     messages,
+    occupancy,
     retention,
     reviews,
     tasks,
@@ -27,7 +29,7 @@ from tfx.hub.store import (
 # Read whole by their nature: a singleton row, or a sum over a partial index at start.
 WHOLE = {
     *("views.FORGOTTEN", "views.FIRST_EVENT", "views.LAST_EVENT", "retention.RUNS"),
-    *("leases.HOLDERS", "tasks._LAST_NUMBER", "agents.BY_SESSION"),
+    *("leases.HOLDERS", "tasks._LAST_NUMBER", "agents.BY_SESSION", "occupancy.OCCUPIED"),
 }
 # Sorted by their nature: the events of one trace, the requests of one correlation, the few edges
 # and artifacts of one task, what one session or agent holds, the locks of one room.
@@ -42,7 +44,7 @@ SORTED = {
 def queries() -> Iterator[tuple[str, str]]:
     modules: tuple[ModuleType, ...] = (
         message_sql, messages, views, humans, agents, retention, tx, counters, tasks, leases,
-        reviews,
+        reviews, occupancy, invocations,
     )  # fmt: skip
     for module in modules:
         for name, text in vars(module).items():

@@ -6,21 +6,25 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.hub import occupying
 from tests.hub.conftest import Play
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed, FakeClock, open_core
 from tfx.core import copies, database
 from tfx.errors import TfxError
 from tfx.hub.models import AgentId, DefaultAction, HumanKind, Limits, Retention
+from tfx.hub.occupancy_models import InvocationKind, Outcome
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import identify
 from tfx.hub.store import rebuild
 from tfx.hub.store.tally import Tally
 from tfx.hub.wire import admin, agents, humans, messages, views
+from tfx.hub.wire.agents import ProcessFacts
 from tfx.hub.wire.fields import empty_object
 
 T = TypeVar("T")
@@ -28,6 +32,13 @@ T = TypeVar("T")
 NAMES = st.sampled_from(["ann", "bob", "cat"])
 TOPICS = st.sampled_from(["news", "void"])
 KEYS = st.sampled_from([None, "k1", "k2"])
+PROCESSES = st.sampled_from(
+    [
+        occupying.me(),
+        occupying.far(),
+        msgspec.structs.replace(occupying.me(), boot_id="another-boot"),
+    ]
+)
 KEEP = Retention(
     messages_ms=3_600_000, dead_letters_ms=7_200_000, human_requests_ms=3_600_000, agents_ms=600_000
 )
@@ -50,6 +61,10 @@ class HubMachine(RuleBasedStateMachine):
         self.steps = 0
         self.known: list[str] = []
         self.asked: list[tuple[str, str, str]] = []
+        self.holds: list[tuple[str, str]] = []
+        self.terminals: list[tuple[str, str]] = []
+        self.runs: list[str] = []
+        self.generations: dict[str, int] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -176,6 +191,64 @@ class HubMachine(RuleBasedStateMachine):
         )
         self.do(self.bed.core.humans.request_human_input(NOBODY, request))
 
+    @rule(name=NAMES, process=PROCESSES, guards=st.booleans(), force=st.booleans(), key=KEYS)
+    def hold(
+        self, *, name: str, process: ProcessFacts, guards: bool, force: bool, key: str | None
+    ) -> None:
+        message = self.known[-1] if guards and self.known else None
+        held = self.do(
+            occupying.hold(
+                self.bed, name, process, ttl_ms=30_000, message=message, force=force, op_id=key
+            )
+        )
+        if held is not None:
+            self.holds.append((name, held.hold_id))
+
+    @rule(choice=st.integers(0, 1_000), delivered=st.booleans(), beats=st.booleans())
+    def release(self, *, choice: int, delivered: bool, beats: bool) -> None:
+        if self.holds:
+            name, hold_id = self.holds[choice % len(self.holds)]
+            if beats:
+                self.do(occupying.beat(self.bed, hold_id, name))
+            else:
+                self.do(occupying.release(self.bed, hold_id, name, delivered=delivered))
+
+    @rule(name=NAMES, process=PROCESSES)
+    def open_terminal(self, name: str, process: ProcessFacts) -> None:
+        opened = self.do(occupying.open_terminal(self.bed, name, process, 30_000))
+        if opened is not None:
+            self.terminals.append((name, opened.terminal_id))
+
+    @rule(choice=st.integers(0, 1_000))
+    def close_terminal(self, choice: int) -> None:
+        if self.terminals:
+            name, terminal_id = self.terminals[choice % len(self.terminals)]
+            self.do(occupying.close_terminal(self.bed, terminal_id, name))
+
+    @rule(name=NAMES, process=PROCESSES, kind=st.sampled_from(list(InvocationKind)), key=KEYS)
+    def start(
+        self, *, name: str, process: ProcessFacts, kind: InvocationKind, key: str | None
+    ) -> None:
+        run = self.do(occupying.start(self.bed, name, process, kind=kind, ttl_ms=30_000, op_id=key))
+        if run is not None:
+            self.runs.append(run)
+
+    @rule(choice=st.integers(0, 1_000), outcome=st.sampled_from(list(Outcome)))
+    def finish(self, choice: int, outcome: Outcome) -> None:
+        if self.runs:
+            run = self.runs[choice % len(self.runs)]
+            self.do(occupying.finish(self.bed, run, outcome))
+            self.do(occupying.notify(self.bed, run))
+
+    @rule(name=NAMES, force=st.booleans())
+    def free(self, *, name: str, force: bool) -> None:
+        self.do(occupying.free(self.bed, name, force=force))
+
+    @rule()
+    def probe(self) -> None:
+        self.do(self.bed.core.occupancy.sweep())
+        self.do(self.bed.core.running.probe())
+
     @rule()
     def forget(self) -> None:
         self.do(self.bed.core.upkeep.forget())
@@ -208,9 +281,24 @@ class HubMachine(RuleBasedStateMachine):
         assert result.equal
         connection = database.open_reader(self.path)
         try:
+            self.seats_agree_with_what_runs(connection)
             assert Tally.load(connection) == self.bed.core.store.tally
         finally:
             connection.close()
+
+    def seats_agree_with_what_runs(self, connection: database.Connection) -> None:
+        """EV-B3, EV-P3: a seat of an invocation is one that runs; no generation ever goes back."""
+        rows = connection.execute(
+            "SELECT o.agent, o.generation, o.last_seq, o.invocation, i.state, i.holder, "
+            "o.invocation_holder, i.agent FROM occupancy o "
+            "LEFT JOIN invocations i ON i.id = o.invocation"
+        )
+        for agent, generation, last_seq, run, state, holder, same, owner in rows:
+            assert int(generation) >= self.generations.get(str(agent), 0)
+            assert int(generation) <= int(last_seq)
+            self.generations[str(agent)] = int(generation)
+            if run is not None:
+                assert (state, holder, owner) == ("running", same, agent)
 
     def teardown(self) -> None:
         self.compare()

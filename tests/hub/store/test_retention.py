@@ -96,6 +96,21 @@ def test_ev_p8_a_request_and_its_answer_never_lose_the_answers_uniqueness(tmp_pa
     play(tmp_path / "hub.db", story)
 
 
+def test_h_24_an_ask_that_was_read_and_is_forgotten_unanswered_is_owed_no_more(
+    tmp_path: Path,
+) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        await bed.ask("ann", "bob")
+        await bed.poll("bob", auto_ack=True)
+        assert bed.core.store.tally.owed == 1
+        bed.clock.pass_ms(15 * DAY)
+        assert (await prune(bed)).messages == 1
+        assert bed.core.store.tally.owed == 0
+
+    play(tmp_path / "hub.db", story)
+
+
 def test_ev_p8_k_24_what_remains_refolds_to_what_remains(tmp_path: Path) -> None:
     path = tmp_path / "hub.db"
 

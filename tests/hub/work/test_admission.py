@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.hub.driver import Bed, with_bed
-from tests.hub.work.crew import ELSEWHERE, Crew, PlayCrew, Story, Worker, refused
+from tests.hub.work.crew import (
+    ELSEWHERE,
+    ROOM,
+    Crew,
+    PlayCrew,
+    Story,
+    Worker,
+    process_facts,
+    refused,
+)
 from tfx.hub.models import Limits
+from tfx.hub.wire.invocations import InvocationStartResult
 
 SAME = [
     ("source_message", "message-1"),
@@ -109,6 +119,42 @@ def test_wk_k8_after_so_many_review_rounds_the_task_is_blocked(tmp_path: Path) -
     play_with(tmp_path, Limits(review_rounds=2), story)
 
 
+async def turn(crew: Crew, agent: str, kind: str = "turn") -> None:
+    """Report that an agent takes a turn for task 1."""
+    await crew.bed.call(
+        "invocation_start",
+        InvocationStartResult,
+        agent_id=agent,
+        kind=kind,
+        room=ROOM,
+        task=1,
+        process=process_facts(),
+    )
+
+
+def test_wk_k8_after_so_many_turns_a_person_decides(tmp_path: Path) -> None:
+    async def story(crew: Crew) -> None:
+        ann = await crew.hire("ann")
+        lease = await crew.owned(ann, "in_progress")
+        await turn(crew, "ann")
+        await turn(crew, "ann", "tool")
+        await turn(crew, "ann")
+        assert (await ann.show(1)).status == "in_progress"
+        await turn(crew, "ann")
+        seen = await ann.show(1)
+        assert (seen.status, seen.lease) == ("blocked", lease)
+        assert seen.note is not None
+        assert seen.note.startswith("policy: ")
+        await crew.boss.update(1, lease, status="in_progress")  # and the count begins again
+        await turn(crew, "ann")
+        await turn(crew, "ann")
+        assert (await ann.show(1)).status == "in_progress"
+        await turn(crew, "ann")
+        assert (await ann.show(1)).status == "blocked"
+
+    play_with(tmp_path, Limits(turns=3), story)
+
+
 def test_wk_k8_the_limits_have_their_defaults() -> None:
     assert (Limits().review_rounds, Limits().turns) == (5, 50)
 
@@ -123,4 +169,8 @@ def test_wk_k8_no_limit_is_no_limit(tmp_path: Path) -> None:
             await bob.review(1)
             await bob.update(1, lease, status="in_progress")
 
-    play_with(tmp_path, Limits(review_rounds=0), story)
+        for _ in range(60):
+            await turn(crew, "ann")
+        assert (await ann.show(1)).status == "in_progress"
+
+    play_with(tmp_path, Limits(review_rounds=0, turns=0), story)

@@ -1,4 +1,4 @@
-"""`tfx hub agents`: list, retire, prune."""
+"""`tfx hub agents`: list, retire, prune, free; `tfx hub busy`: one of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from tfx.cli.output import Screen
     from tfx.core.paths import Paths
     from tfx.hub.wire.agents import AgentsResult, PruneAgentsResult, RetireResult
+    from tfx.hub.wire.occupancy import AgentsFreeResult, BusyResult
     from tfx.result import Result
 
 DAY_MS = 86_400_000
 
-app = new_app("agents", "List the agents that the hub knows; retire or prune them.")
+app = new_app("agents", "List the agents that the hub knows; retire, prune or free them.")
 app.info.no_args_is_help = False
 
 
@@ -32,7 +33,7 @@ def agents(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 100,
 ) -> None:
-    """List the agents that the hub knows, with their mail and what they owe."""
+    """List the agents that the hub knows: who is busy with what, their mail, what they owe."""
     if ctx.invoked_subcommand is not None:
         return
 
@@ -97,3 +98,47 @@ def prune(
             screen.line("no agent is that old", sign="ok")
 
     finish(ctx, "hub agents prune", feature, render)
+
+
+@app.command("free", cls=Command)
+def free(
+    ctx: typer.Context,
+    agent: Annotated[str, typer.Argument(metavar="AGENT")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Evict who is not proven gone, too.")
+    ] = False,
+) -> None:
+    """Free a busy agent of holders that are gone (operator); a message in flight comes back.
+
+    A live process that says nothing keeps its seat: only --force takes it, and is on record.
+    """
+
+    def feature(_screen: Screen, paths: Paths) -> Result[Answered[AgentsFreeResult]]:
+        from tfx.cli.hub.calls import call
+        from tfx.hub.wire.occupancy import AgentsFreeResult
+
+        return call(paths, "agents_free", {"agent_id": agent, "force": force}, AgentsFreeResult)
+
+    def render(screen: Screen, data: Answered[AgentsFreeResult]) -> None:
+        from tfx.cli.hub.seats import show_freed
+
+        show_freed(screen, data.struct)
+
+    finish(ctx, "hub agents free", feature, render)
+
+
+def busy(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="AGENT")]) -> None:
+    """Show whether an agent is busy, who holds it, and what is known of the holder's life."""
+
+    def feature(_screen: Screen, paths: Paths) -> Result[Answered[BusyResult]]:
+        from tfx.cli.hub.calls import call
+        from tfx.hub.wire.occupancy import BusyResult
+
+        return call(paths, "busy", {"agent_id": agent}, BusyResult)
+
+    def render(screen: Screen, data: Answered[BusyResult]) -> None:
+        from tfx.cli.hub.seats import show_busy
+
+        show_busy(screen, data.struct)
+
+    finish(ctx, "hub busy", feature, render)

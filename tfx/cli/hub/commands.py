@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfx.cli.context import Command, new_app
-from tfx.cli.hub import agents, bus, dead, human, life, log, service
+from tfx.cli.hub import agents, bus, dead, human, invocations, life, log, service
 
 SUMMARY = """Run the hub, the local daemon that agents write through.
 
@@ -27,6 +27,8 @@ def _add_commands() -> None:
     add("install-service", cls=Command)(service.install_service)
     app.add_typer(service.token_app, name="token")
     app.add_typer(agents.app, name="agents")
+    add("busy", cls=Command)(agents.busy)
+    app.add_typer(invocations.app, name="invocations")
     add("publish", cls=Command)(bus.publish)
     add("ask", cls=Command)(bus.ask)
     add("poll", cls=Command)(bus.poll)

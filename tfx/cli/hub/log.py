@@ -133,7 +133,7 @@ def prune(
     ctx: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
 ) -> None:
-    """Forget closed messages, requests and agents past their keep time (operator)."""
+    """Forget closed messages, requests, tasks and agents past their keep time (operator)."""
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[PruneResult]]:
         from tfx.cli.hub.calls import call
@@ -146,8 +146,8 @@ def prune(
         word = "would forget" if gone.dry_run else "forgot"
         screen.line(
             f"{word} {gone.messages} messages, {gone.dead_letters} dead letters,"
-            f" {gone.human_requests} human requests, {gone.agents} agents, {gone.tasks} tasks"
-            f" ({gone.events} events)",
+            f" {gone.human_requests} human requests, {gone.agents} agents, {gone.tasks} tasks,"
+            f" {gone.invocations} invocations ({gone.events} events)",
             sign="ok",
         )
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tfx.cli.durations import duration
+from tfx.cli.hub.seats import seats_text
 from tfx.cli.tables import print_table, table_of
 from tfx.core.clock import iso
 
@@ -72,7 +73,9 @@ def show_agents(screen: Screen, data: AgentsResult) -> None:
         screen.line("no agent is registered", sign="info")
         return
     now_ms = time.time_ns() // 1_000_000
-    table = table_of("agent", "cli", "state", "seen", "unread", "owes", "awaits", "topics")
+    table = table_of(
+        "agent", "cli", "state", "seen", "busy", "generation", "unread", "owes", "awaits", "topics"
+    )
     for agent in data.agents:
         unread = f"{agent.unread} ({agent.urgent} urgent)" if agent.urgent else str(agent.unread)
         table.add_row(
@@ -80,6 +83,8 @@ def show_agents(screen: Screen, data: AgentsResult) -> None:
             agent.cli,
             agent.state.value,
             duration(max(0, now_ms - agent.last_seen_ms)) + " ago",
+            seats_text(agent.seats),
+            str(agent.generation or "-"),
             unread,
             str(agent.owes),
             str(agent.awaits),
@@ -178,7 +183,7 @@ def _what(item: TraceItem) -> str:
         words.append(f"(attempt {item.attempt})")
     if item.reason:
         words.append(f"({item.reason})")
-    name = item.message_id or item.request_id
+    name = item.message_id or item.request_id or item.invocation_id
     if name:
         words.append(f"[{name}]")
     if item.cause:

@@ -112,6 +112,17 @@ class Hub:
             self._attached = attached
         return attached[1]
 
+    def standing(self) -> tuple[Place, Attached] | None:
+        """Return where a hub is recorded now and who we are to it; starts and asks nothing.
+
+        None before the first attach, and while no hub is recorded.
+        """
+        attached = self._attached
+        if attached is None or attached[1] is None:
+            return None
+        place = self._recorded()
+        return None if place is None else (place, attached[1])
+
     def _attach(self, exchange: Exchange) -> Attached | None:
         found = ancestry.belongs_to(default_cli=self.client or ancestry.UNKNOWN_CLI)
         if found is None:

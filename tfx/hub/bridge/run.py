@@ -20,6 +20,7 @@ from tfx.core.paths import Paths
 from tfx.errors import JsonValue, TfxError
 from tfx.hub.bridge import frames
 from tfx.hub.bridge.frames import Line
+from tfx.hub.bridge.heart import Heart
 from tfx.hub.bridge.link import Hub, Link
 from tfx.hub.failures import to_wire
 
@@ -38,6 +39,7 @@ class Bridge:
 
     def __init__(self, paths: Paths, path: str) -> None:
         self._hub = Hub(paths)
+        self._heart = Heart(self._hub)
         self._path = path
         self._waiting: queue.SimpleQueue[Line] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -63,8 +65,9 @@ class Bridge:
         # any other notification changes nothing at a hub that remembers no client
 
     def finish(self, limit_s: float) -> None:
-        """Wait for what runs, at most so long."""
+        """Wait for what runs, at most so long, and take leave of the hub."""
         self._idle.wait(limit_s)
+        self._heart.finish()
 
     def _start(self, line: Line) -> None:
         with self._lock:
@@ -89,6 +92,7 @@ class Bridge:
                     self._running.pop(each, None)
             if answer:
                 self._say(answer)
+            self._heart.begin()
             with self._lock:
                 self._open -= 1
                 if not self._open:

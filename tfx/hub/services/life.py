@@ -17,9 +17,8 @@ from tfx.hub.store import agents, messages, views
 from tfx.hub.wire.agents import AgentView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tfx.hub.models import LeaseId
+    from tfx.hub.services.judge import Judge
     from tfx.hub.store.agents import AgentRow, Registration
     from tfx.hub.store.beats import Beat
     from tfx.hub.store.reader import Reader
@@ -36,9 +35,13 @@ AT_ONCE: Final = 10_000
 class Life:
     """Liveness of agents."""
 
-    def __init__(self, store: Store, liveness: Callable[[ProcessIdentity], Liveness]) -> None:
+    def __init__(self, store: Store, judge: Judge) -> None:
         self._store = store
-        self.liveness = liveness
+        self._judge = judge
+
+    def liveness(self, process: ProcessIdentity) -> Liveness:
+        """Say whether a process lives; dead only on proof."""
+        return self._judge.examine(process).liveness
 
     def state(self, row: AgentRow, now_ms: int) -> AgentState:
         """Return the liveness of an agent (H-61): retired, offline by proof, else by its lease."""
@@ -58,6 +61,7 @@ class Life:
         """Return an agent as others may see it."""
         beat = self._store.beats.get(row.id)
         unread = self._store.tally.unread(row.id)
+        generation, seats = self._judge.seats(reader, row.id)
         return AgentView(
             agent_id=row.id,
             cli=row.client,
@@ -74,6 +78,8 @@ class Life:
             urgent=unread.urgent,
             owes=len(views.owed(reader, row.id, 100)),
             awaits=len(views.awaited(reader, row.id, 100)),
+            generation=generation,
+            seats=seats,
         )
 
     def end_if_dead(self, tx: Tx, name: AgentId) -> int:

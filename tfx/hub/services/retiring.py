@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tfx.hub.models import AgentId, AgentState, DeadReason
+from tfx.hub.occupancy_models import SeatEnd
 from tfx.hub.services import endings
 from tfx.hub.services.life import AT_ONCE, no_agent, own_name
-from tfx.hub.store import agents, messages
+from tfx.hub.store import agents, messages, occupancy
 from tfx.hub.store.events import AgentRetired
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.agents import (
@@ -100,6 +101,10 @@ def _retire(tx: Tx, gone: list[AgentRow], actor: AgentId, why: str, op: Op | Non
                 id=row.id, reason=why, dead_lettered=len(waiting), together=together
             )
         agents.retire(tx, row, actor, body, key)
+        taken = occupancy.find(tx, row.id)
+        if taken is not None:
+            for seat in taken.seats:
+                occupancy.vacate(tx, taken, seat, SeatEnd.RETIRED, actor)
     for each in waiting:
         messages.bury(tx, each, DeadReason.RECIPIENT_RETIRED, None, actor)
     return len(waiting)

@@ -32,7 +32,7 @@ from tfx.hub.wire.admin import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from tfx.hub.models import Caller, Limits, Retention
     from tfx.hub.services.life import Life
@@ -64,6 +64,7 @@ class Upkeep:
         life: Life,
         *,
         program: str,
+        probes: Mapping[str, Callable[[], Awaitable[object]]],
     ) -> None:
         self._store = store
         self._vault = vault
@@ -72,6 +73,7 @@ class Upkeep:
         self._keep = keep
         self._metrics = metrics
         self._program = program
+        self._probes = probes
         self._run = StreamNo(0)
         self._fallback_at = monotonic() + FALLBACK_S
         self._forget_at = monotonic() + RETENTION_S
@@ -108,6 +110,8 @@ class Upkeep:
             self._fallback_at = now + FALLBACK_S
             await self._chore("fallback", self.wake_the_forgotten)
             await self._chore("dead-sessions", self.end_dead_sessions)
+            for name, probe in self._probes.items():
+                await self._chore(name, probe)
         if now >= self._forget_at:
             self._forget_at = now + RETENTION_S
             await self._chore("retention", self.forget)
@@ -230,7 +234,8 @@ class Upkeep:
 
     async def _prune(self, *, dry_run: bool) -> PruneResult:
         store, keep = self._store, self._keep
-        messages_gone = dead_gone = humans_gone = agents_gone = tasks_gone = events = 0
+        messages_gone = dead_gone = humans_gone = agents_gone = 0
+        tasks_gone = ended_gone = events = 0
         after: int | None = 0
         while after is not None:
             walk = await store.read(partial(retention.closed_messages, keep=keep, after=after))
@@ -245,6 +250,7 @@ class Upkeep:
             humans_gone += len(others.humans)
             agents_gone += len(others.agents)
             tasks_gone += len(others.tasks)
+            ended_gone += len(others.invocations)
             gone = await self._forget(others.streams, dry_run=dry_run)
             events += gone
             if dry_run or not gone:
@@ -255,6 +261,7 @@ class Upkeep:
             human_requests=humans_gone,
             agents=agents_gone,
             tasks=tasks_gone,
+            invocations=ended_gone,
             events=events,
             dry_run=dry_run,
         )

@@ -12,6 +12,7 @@ import msgspec
 from tfx.errors import InvalidRequest, NotFound
 from tfx.hub.models import (
     AgentId,
+    LeaseId,
     MessageId,
     MessageType,
     StatusScope,
@@ -291,7 +292,8 @@ def _piece(payload: bytes, offset: int, room: int) -> tuple[str, int | None]:
 
 
 def _trace_item(row: Row) -> TraceItem:
-    seq, at_ms, kind, actor, body, message_id, message_type, topic, cause, human_id, number = row
+    seq, at_ms, kind, actor, body, *names = row
+    message_id, message_type, topic, cause, human_id, number, run = names
     facts: dict[str, object] = msgspec.json.decode(str(body))
 
     def text(name: str) -> str | None:
@@ -300,6 +302,7 @@ def _trace_item(row: Row) -> TraceItem:
 
     attempt = facts.get("attempt")
     epoch = facts.get("epoch")
+    ended = text("outcome") or text("evidence")
     return TraceItem(
         seq=int(seq),  # type: ignore[arg-type]
         at_ms=int(at_ms),  # type: ignore[arg-type]
@@ -311,7 +314,7 @@ def _trace_item(row: Row) -> TraceItem:
         topic=None if topic is None else Topic(str(topic)),
         type=None if message_type is None else MessageType(str(message_type)),
         cause=None if cause is None else MessageId(str(cause)),
-        reason=text("reason") or text("dead_reason"),
+        reason=text("reason") or text("dead_reason") or (ended if run is not None else None),
         attempt=attempt if isinstance(attempt, int) else None,
         task=None if number is None else int(number),
         status=text("status"),
@@ -319,4 +322,5 @@ def _trace_item(row: Row) -> TraceItem:
         epoch=epoch if isinstance(epoch, int) else None,
         agent=text("agent") or text("assignee"),
         code=text("code"),
+        invocation_id=None if run is None else LeaseId(str(run)),
     )

@@ -62,6 +62,17 @@ class Change(StrEnum):
     REVIEWS_DROP = "reviews_drop"
     LOCK_ADD = "lock_add"
     LOCK_CLEAR = "lock_clear"
+    SHIFT_HOLDS = "shift_holds"
+    HOLD_SET = "hold_set"
+    HOLD_CLEAR = "hold_clear"
+    TERMINAL_SET = "terminal_set"
+    TERMINAL_CLEAR = "terminal_clear"
+    BUSY_SET = "busy_set"
+    BUSY_CLEAR = "busy_clear"
+    INVOCATION_ADD = "invocation_add"
+    INVOCATION_FINISH = "invocation_finish"
+    INVOCATION_LOSE = "invocation_lose"
+    INVOCATION_NOTIFY = "invocation_notify"
 
 
 Changes: TypeAlias = list[tuple[Change, tuple[Cell, ...]]]

@@ -15,6 +15,7 @@ import msgspec
 from tfx.hub.store.body import Body
 from tfx.hub.store.imported import Imported
 from tfx.hub.store.kinds import Kind
+from tfx.hub.store.occupancy_bodies import OCCUPANCY_BODIES
 from tfx.hub.store.work_bodies import WORK_BODIES
 
 if TYPE_CHECKING:
@@ -196,6 +197,7 @@ BODIES: Final[Mapping[Kind, type[Body]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_WITHDRAWN: HumanClosed,
         Kind.IMPORTED: Imported,
         **WORK_BODIES,
+        **OCCUPANCY_BODIES,
     }
 )
 

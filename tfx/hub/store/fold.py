@@ -28,6 +28,7 @@ from tfx.hub.store.events import (
     encode_texts,
 )
 from tfx.hub.store.fold_imported import fold_imported
+from tfx.hub.store.fold_occupancy import OCCUPANCY_FOLDERS
 from tfx.hub.store.fold_work import WORK_FOLDERS
 from tfx.hub.store.kinds import Kind
 
@@ -59,6 +60,7 @@ def _clock_jumped(event: Event) -> Changes:
         (Change.SHIFT_DELIVERIES, (jump, jump, event.seq)),
         (Change.SHIFT_HUMANS, (jump, event.seq)),
         (Change.SHIFT_LEASES, (jump, event.seq)),
+        (Change.SHIFT_HOLDS, (jump, event.seq)),
     ]
 
 
@@ -252,5 +254,6 @@ _FOLDERS: Final[Mapping[str, Callable[[Event], Changes]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_WITHDRAWN.value: _human_closed,
         Kind.IMPORTED.value: fold_imported,
         **WORK_FOLDERS,
+        **OCCUPANCY_FOLDERS,
     }
 )

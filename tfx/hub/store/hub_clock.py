@@ -18,11 +18,12 @@ JUMP_MS: Final = 5_000
 class HubClock:
     """Milliseconds that never jump by themselves."""
 
-    __slots__ = ("_anchor", "_clock")
+    __slots__ = ("_anchor", "_clock", "_steady_from")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._anchor = clock.now_ms() - clock.monotonic_ms()
+        self._steady_from = clock.monotonic_ms()
 
     def now_ms(self) -> int:
         """Return the hub's time."""
@@ -36,3 +37,11 @@ class HubClock:
     def follow(self, jump_ms: int) -> None:
         """Take a jump over, after the deadlines have moved with it."""
         self._anchor += jump_ms
+        self._steady_from = self._clock.monotonic_ms()
+
+    def steady_ms(self) -> int:
+        """Return for how long the hub runs without a jump; 0 while one is not followed yet.
+
+        Who could not call meanwhile gets time for it before a deadline counts (EV-B9).
+        """
+        return 0 if self.jump_ms() else self._clock.monotonic_ms() - self._steady_from

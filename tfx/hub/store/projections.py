@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tfx.hub.store.changes import Change
+from tfx.hub.store.projections_occupancy import OCCUPANCY_SQL
 from tfx.hub.store.projections_work import WORK_SQL
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ SQL: Final[Mapping[Change, str]] = MappingProxyType(
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         ),
         **WORK_SQL,
+        **OCCUPANCY_SQL,
     }
 )
 

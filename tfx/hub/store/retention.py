@@ -36,13 +36,21 @@ AGENTS: Final = (
     "SELECT stream, id FROM agents WHERE retired_at_ms IS NOT NULL AND retired_at_ms <= ? "
     "ORDER BY retired_at_ms LIMIT ?"
 )
-# A jump of the clock moved rows of other streams: its run stays while any older one does.
+INVOCATIONS: Final = (
+    "SELECT stream FROM invocations WHERE ended_at_ms IS NOT NULL AND ended_at_ms <= ? "
+    "ORDER BY ended_at_ms LIMIT ?"
+)
+# A jump of the clock moved rows of other streams: its run stays while any older one does. A hold
+# lives on the stream of an agent that may be older than every run: with a jump, a run stays while
+# there is one.
 RUNS: Final = (
     "SELECT stream FROM runs WHERE started_at_ms <= ?1 AND stream <> ?2 "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM messages) "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM human_requests) "
     "AND last_seq < (SELECT coalesce(min(task), 9223372036854775807) FROM work_leases "
     "WHERE expires_at_ms IS NOT NULL) "
+    "AND NOT (EXISTS (SELECT 1 FROM occupancy WHERE hold IS NOT NULL) AND EXISTS "
+    "(SELECT 1 FROM log WHERE log.stream = runs.stream AND log.kind = 'clock_jumped')) "
     "LIMIT ?3"
 )
 TASKS: Final = (
@@ -60,6 +68,11 @@ LOCKS: Final = (
     "ORDER BY cleared_at_ms LIMIT ?"
 )
 LOCKS_OF: Final = "SELECT stream FROM locks WHERE task = ?"
+# Read by its receiver, never answered: nobody will owe it any more.
+OWED: Final = (
+    "SELECT count(*) FROM messages WHERE settled IS NULL AND type IN ('request', 'handoff') "
+    "AND stream IN (SELECT stream FROM forgetting)"
+)
 _FORGET: Final = (
     "DELETE FROM deliveries WHERE message IN (SELECT stream FROM forgetting)",
     "DELETE FROM messages WHERE stream IN (SELECT stream FROM forgetting)",
@@ -72,6 +85,8 @@ _FORGET: Final = (
         "DELETE FROM beats WHERE agent IN "
         "(SELECT id FROM agents WHERE stream IN (SELECT stream FROM forgetting))"
     ),
+    "DELETE FROM occupancy WHERE stream IN (SELECT stream FROM forgetting)",
+    "DELETE FROM invocations WHERE stream IN (SELECT stream FROM forgetting)",
     "DELETE FROM agents WHERE stream IN (SELECT stream FROM forgetting)",
     "DELETE FROM runs WHERE stream IN (SELECT stream FROM forgetting)",
     "DELETE FROM blockers WHERE task IN (SELECT stream FROM forgetting)",
@@ -94,12 +109,13 @@ class Closed:
     runs: tuple[int, ...] = ()
     tasks: tuple[int, ...] = ()
     locks: tuple[int, ...] = ()
+    invocations: tuple[int, ...] = ()
 
     @property
     def streams(self) -> tuple[int, ...]:
         """All of them."""
         bus = self.messages + self.dead_letters + self.humans + self.agents + self.runs
-        return bus + self.tasks + self.locks
+        return bus + self.tasks + self.locks + self.invocations
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +160,14 @@ def closed_others(source: Tx | Reader, keep: Retention, run: int) -> Closed:
     tasks = tuple(sorted(ended))
     locks = {each for task in tasks for each in _numbers(source, LOCKS_OF, (task,))}
     locks |= set(_streams(source, LOCKS, keep.messages_ms, now))
-    return Closed(humans=humans, agents=gone, runs=runs, tasks=tasks, locks=tuple(sorted(locks)))
+    return Closed(
+        humans=humans,
+        agents=gone,
+        runs=runs,
+        tasks=tasks,
+        locks=tuple(sorted(locks)),
+        invocations=_streams(source, INVOCATIONS, keep.messages_ms, now),
+    )
 
 
 def forget(tx: Tx, streams: tuple[int, ...], counted_seq: int) -> int:
@@ -163,14 +186,15 @@ def forget(tx: Tx, streams: tuple[int, ...], counted_seq: int) -> int:
         "SELECT count(*) FROM deliveries WHERE state = 'dead' "
         "AND message IN (SELECT stream FROM forgetting)"
     )
+    owed = tx.one(OWED)
     for statement in _FORGET:
         connection.execute(statement)
     connection.execute("DELETE FROM log WHERE stream IN (SELECT stream FROM forgetting)")
     gone = connection.changes()
     connection.execute("DELETE FROM forgetting")
     connection.execute("UPDATE counted SET forgotten_seq = max(forgotten_seq, ?)", (highest,))
-    if dead is not None and dead[0]:
-        tx.effects.append(Counted(dead=-int(dead[0])))
+    if dead is not None and owed is not None and (dead[0] or owed[0]):
+        tx.effects.append(Counted(dead=-int(dead[0] or 0), owed=-int(owed[0] or 0)))
     return gone
 
 

@@ -82,6 +82,11 @@ REVISION: Final = (
     "UNION ALL SELECT max(last_seq) FROM locks WHERE room = ?1"
 )
 FIRST_BODY: Final = "SELECT body FROM log WHERE seq = ?"
+TURNS: Final = (
+    "SELECT count(*) FROM invocations WHERE task = ?1 AND kind = 'turn' AND stream > coalesce("
+    "(SELECT max(seq) FROM log WHERE stream = ?1 AND kind = 'task_moved' AND actor = 'operator'), "
+    "0)"
+)
 BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
     "ORDER BY o.number"
@@ -200,6 +205,12 @@ def twin(
 def revision(source: Tx | Reader, room: str) -> int:
     """Return the last seq that changed something a board shows (WK-B2)."""
     return max(int(row[0] or 0) for row in source.all(REVISION, (room,)))
+
+
+def turns(source: Tx | Reader, task: TaskRow) -> int:
+    """Return how many turns were reported for a task since a person moved it."""
+    row = source.one(TURNS, (task.stream,))
+    return 0 if row is None else int(row[0] or 0)
 
 
 def numbers(source: Tx | Reader, sql: str, values: tuple[Value, ...]) -> tuple[int, ...]:

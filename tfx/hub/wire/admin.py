@@ -71,6 +71,7 @@ class PruneResult(Response, frozen=True, kw_only=True):
     human_requests: int
     agents: int
     tasks: int
+    invocations: int
     events: int
     dry_run: bool
 

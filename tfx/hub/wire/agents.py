@@ -25,6 +25,7 @@ from tfx.hub.wire.fields import (
     Whole,
     empty_object,
 )
+from tfx.hub.wire.seats import SeatView
 
 Client = Annotated[str, Meta(min_length=1, max_length=64)]
 LeaseTtlMs = Annotated[int, Meta(ge=10_000, le=7_200_000)]
@@ -148,6 +149,9 @@ class AgentView(Response, frozen=True, kw_only=True):
     urgent: int
     owes: int
     awaits: int
+    generation: int
+    seats: tuple[SeatView, ...]
+    """Who keeps it busy now; empty for an idle agent."""
 
 
 class AgentsResult(Response, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from tfx.hub.models import (
     AgentId,
     Cursor,
     DeadReason,
+    LeaseId,
     MessageId,
     MessageType,
     StatusScope,
@@ -122,6 +123,7 @@ class TraceItem(Response, frozen=True, kw_only=True):
     epoch: int | None
     agent: str | None
     code: str | None
+    invocation_id: LeaseId | None
 
 
 class TraceRequest(Request, frozen=True, kw_only=True):

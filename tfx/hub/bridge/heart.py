@@ -1,0 +1,122 @@
+"""The sign of life of a bridge: its client's lease, and the session in a terminal that it serves.
+
+An idle client lives all the same: its lease is kept while the bridge runs. Never starts a hub and
+never holds a call up; knows no line of the client, standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tfx.core.identity import identify
+from tfx.errors import JsonValue, TfxError
+from tfx.hub import ancestry
+from tfx.hub.bridge.link import Hub
+from tfx.hub.exchange import Exchange
+
+EVERY_S: Final = 60.0
+"""A tenth of the lease that `attach` gives."""
+LIMIT_S: Final = 2.0
+LAST_WORD_S: Final = 1.0
+_OK: Final = 200
+_AWAY: Final = (OSError, http.client.HTTPException, TfxError)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The invocation that we report, of which agent."""
+
+    invocation: str
+    agent: str
+
+
+class Heart:
+    """Beats for one bridge from its first answer to its end."""
+
+    def __init__(self, hub: Hub, *, every_s: float | None = None) -> None:
+        self._hub = hub
+        self._every_s = EVERY_S if every_s is None else every_s
+        self._end = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._run: Run | None = None
+        self._key = secrets.token_hex(16)
+
+    def begin(self) -> None:
+        """Beat from now on; called after each answer, it does nothing the second time."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beats, daemon=True)
+                self._thread.start()
+
+    def finish(self) -> None:
+        """Stop, and say that the session has ended; a hub that is away is not waited for."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join(LAST_WORD_S)
+        run, standing = self._run, self._hub.standing()
+        if run is None or standing is None:
+            return
+        place, _ = standing
+        with contextlib.suppress(*_AWAY), Exchange(place.url, place.token) as exchange:
+            said = {"invocation_id": run.invocation, "outcome": "ok"}
+            _call(exchange, "invocation_finish", said, LAST_WORD_S)
+
+    def _beats(self) -> None:
+        while True:
+            with contextlib.suppress(*_AWAY):  # a hub that is away hears the next one
+                self._beat()
+            if self._end.wait(self._every_s):
+                return
+
+    def _beat(self) -> None:
+        standing = self._hub.standing()
+        if standing is None:
+            return
+        place, attached = standing
+        with Exchange(place.url, place.token) as exchange:
+            lease = {"agent_id": attached.name, "lease_id": attached.session}
+            _call(exchange, "heartbeat", lease)
+            if self._run is not None and self._run.agent == attached.name:
+                if _call(exchange, "invocation_beat", {"invocation_id": self._run.invocation}):
+                    return
+                # declared lost, or the hub has another database: report it anew
+                self._key = secrets.token_hex(16)
+            self._run = self._started(exchange, attached.name)
+
+    def _started(self, exchange: Exchange, agent: str) -> Run | None:
+        """Report the session; None when another one lives in the agent's terminal."""
+        own = identify()
+        if own is None:
+            return None
+        wanted: dict[str, JsonValue] = {
+            "agent_id": agent,
+            "kind": "terminal",
+            "process": ancestry.facts_of(own),
+            "title": f"bridge of {self._hub.client or ancestry.UNKNOWN_CLI}"[:200],
+            "op_id": self._key,
+        }
+        told = _call(exchange, "invocation_start", wanted)
+        return Run(str(told["invocation_id"]), agent) if told else None
+
+
+def _call(
+    exchange: Exchange, name: str, fields: Mapping[str, JsonValue], limit_s: float = LIMIT_S
+) -> dict[str, JsonValue]:
+    """Return what the hub answers, nothing for a refusal; raises OSError or HTTPException."""
+    body = json.dumps(fields).encode("utf-8", "replace")
+    answer = exchange.send("POST", f"/v1/{name}", body, timeout_s=limit_s)
+    if answer.status != _OK:
+        return {}
+    try:
+        data = json.loads(answer.body)["data"]
+    except (ValueError, LookupError, TypeError):
+        return {}
+    return data if isinstance(data, dict) else {}
