@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.hub.driver import OPERATOR_CALLER, Bed, FakeClock, open_core
 from tests.hub.store.test_rebuild import refolds_to_itself
 from tests.hub.work import invariants
-from tests.hub.work.crew import HOUR_MS, Crew, Worker, stated
+from tests.hub.work.crew import HOUR_MS, ROOM, Crew, Worker, process_facts, stated
 from tests.hub.work.test_tasks import NEXT
 from tfx.errors import Kind, TfxError
-from tfx.hub.models import Retention
+from tfx.hub.models import Limits, Retention
 from tfx.hub.wire import admin
 from tfx.hub.wire.work import LeaseView
 from tfx.hub.work_models import TaskStatus
@@ -65,7 +65,8 @@ class WorkMachine(RuleBasedStateMachine):
 
         async def start() -> Crew:
             keep = Retention(agents_ms=HOUR_MS, tasks_ms=HOUR_MS // 2)
-            core = open_core(self.path, self.clock, keep=keep, instance=name)
+            limits = Limits(review_rounds=2, turns=3)
+            core = open_core(self.path, self.clock, keep=keep, limits=limits, instance=name)
             await core.upkeep.begin(name)
             return Crew(Bed(self.path, core, self.clock))
 
@@ -250,6 +251,16 @@ class WorkMachine(RuleBasedStateMachine):
     def unlock_everything(self) -> None:
         for task in (None, 1, 2, 3, 4):
             self.do(self.crew.boss.unlock(task))
+
+    @rule(name=NAMES, task=TASKS)
+    def turn(self, name: str, task: int) -> None:
+        """A turn is reported; one too many blocks the task."""
+        bed, process = self.crew.bed, process_facts()
+        started = bed.call(
+            "invocation_start", object, agent_id=name, kind="turn", room=ROOM, task=task,
+            process=process,
+        )  # fmt: skip
+        self.do(started)
 
     # ------------------------------------------------------------ time
 
