@@ -40,6 +40,21 @@ TOLD = [
 ]
 
 
+READ = (
+    "task_created #1 to accepted by cat",
+    "work_claimed #1 to assigned epoch 0 by ann",
+    "claim_denied #1 held by cat",
+    "task_moved #1 to in_progress by ann",
+    "work_claimed #1 to in_progress epoch 1 by ann",
+    "work_handed_off #1 to in_progress epoch 2 by ann for dee (metal work)",
+    "task_moved #1 to in_review by dee",
+    "review_claimed #1 by bob",
+    "task_moved #1 to merged by bob",
+    "task_moved #1 to done by bob",
+)
+"""What a person reads of it, among other lines."""
+
+
 @pytest.fixture
 def crew() -> Iterator[contextlib.ExitStack]:
     """Ends whatever a test starts."""
@@ -57,6 +72,9 @@ def story(hub: RunningHub, trace_id: str) -> list[tuple[str, str]]:
     """What `tfx hub trace` tells of the work: kind and actor, in its order."""
     ran = tfx(hub.home, "hub", "trace", trace_id, "--json", env=hub.env)
     assert ran.code == 0, ran.err
+    plain = tfx(hub.home, "hub", "trace", trace_id, env=hub.env).out
+    places = [plain.index(each) for each in READ]
+    assert places == sorted(places), plain
     items = ran.data["items"]
     assert [each["seq"] for each in items] == sorted({each["seq"] for each in items})
     return [(each["kind"], each["actor"]) for each in items if each["kind"].startswith(WORK)]
