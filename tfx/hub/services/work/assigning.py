@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from tfx.hub.wire.work import TaskUpdateRequest
 
 
-def is_giving(request: TaskUpdateRequest) -> bool:
-    """Say whether a request names an owner."""
+def is_giving(task: TaskRow, request: TaskUpdateRequest) -> bool:
+    """Say whether a request names an owner: the one that the task has is no change (WK-L22)."""
     return (
         request.status is TaskStatus.ASSIGNED
-        or request.assignee is not None
-        or request.label is not None
+        or request.assignee not in {None, task.assignee}
+        or request.label not in {None, task.label}
     )
 
 

@@ -16,6 +16,7 @@ from tfx.hub.services.work.claiming import claim
 from tfx.hub.services.work.decisions import (
     CLOSED,
     OWNED,
+    Asked,
     compare,
     decide,
     lost,
@@ -93,7 +94,7 @@ class Leasing:
                 work=lambda: self._claimed(tx, claim(tx, task, holder, op)),
             )
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "claim", guarded=True))
 
     async def work_renew(self, caller: Caller, request: RenewRequest) -> RenewResult:
         """Give a lease a new end (WK-D2); only one that was claimed with a time to live has any."""
@@ -115,7 +116,7 @@ class Leasing:
                     raise lost(task, held)
                 if held.epoch != request.epoch:
                     raise StateConflict("the epoch is another one", code="lease-changed")
-                must_hold(task, who, held)
+                must_hold(tx, task, who, held)
                 if held.ttl_ms is None:
                     raise StateConflict(
                         "this lease has no time to live, so it needs no renewal",
@@ -127,7 +128,7 @@ class Leasing:
 
             return recorded(tx, task, who, "renew", guarded=False, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "renew", guarded=False))
 
     async def work_release(self, caller: Caller, request: ReleaseRequest) -> ReleaseResult:
         """Give a task back (WK-L15, WK-L16); of an assignment without a lease too (WK-L21)."""
@@ -148,13 +149,13 @@ class Leasing:
                 if held is None:
                     _may_give_up(task, who)
                 else:
-                    must_hold(task, who, held)
+                    must_hold(tx, task, who, held)
                 _free(tx, Kind.WORK_RELEASED, task, held, reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)
 
             return recorded(tx, task, who, "release", guarded=False, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "release", guarded=False))
 
     async def work_force_release(
         self, caller: Caller, request: ForceReleaseRequest
@@ -186,7 +187,7 @@ class Leasing:
 
             return recorded(tx, task, who, "force-release", guarded=False, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "force-release", guarded=False))
 
     async def work_handoff(self, caller: Caller, request: HandoffRequest) -> HandoffResult:
         """Hand a task to exactly one live session, in one event (WK-L17, WK-L18)."""
@@ -206,7 +207,7 @@ class Leasing:
                 held = compare(tx, task, expected)
                 if held is None or task.status in CLOSED:
                     raise _nothing_held(task)
-                must_hold(task, who, held)
+                must_hold(tx, task, who, held)
                 session = targets.one_live(
                     tx, self._life, task, target, request.to_session, request.to_instance
                 )
@@ -223,7 +224,7 @@ class Leasing:
 
             return recorded(tx, task, who, "handoff", guarded=True, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "handoff", guarded=True))
 
     async def _expected(self, request: Fenced) -> Expected | None:
         """Return what the author believes; without a word of it, what can be seen now (WK-L9)."""
