@@ -181,6 +181,25 @@ def test_wk_b2_the_revision_is_the_last_seq_that_mattered(act: PlayCrew) -> None
     act(story)
 
 
+def test_wk_b2_the_revision_does_not_fall_when_old_tasks_are_forgotten(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann = await crew.hire("ann")
+        for _ in range(3):
+            await crew.person.ready()
+        for number in (1, 2, 3):
+            await ann.claim(number)
+            await ann.update(number, status="in_progress")
+            await ann.update(number, status="done")
+        before = (await crew.person.board()).revision
+        crew.clock.pass_ms(200 * 24 * HOUR_MS)
+        gone = await crew.bed.core.upkeep.forget()
+        assert gone.tasks == 2  # the newest stays
+        assert (await crew.person.board()).revision == before
+        assert (await crew.person.add()).task == 4
+
+    act(story)
+
+
 def test_wk_b2_what_is_rolled_back_tells_nobody(act: PlayCrew) -> None:
     async def story(crew: Crew) -> None:
         ann, bob = await crew.hire("ann"), await crew.hire("bob")

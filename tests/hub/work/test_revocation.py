@@ -304,6 +304,23 @@ def test_wk_d8_a_lost_lease_is_told_to_its_holder_and_status_answers(
     act(story)
 
 
+def test_wk_d8_status_names_who_came_after_however_the_lease_ended(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann, bob = await crew.hire("ann"), await crew.hire("bob")
+        await crew.person.ready()
+        lost = await ann.claim(1, ttl_ms=HOUR_MS)
+        crew.clock.pass_ms(2 * HOUR_MS)
+        await crew.bed.core.upkeep.tick()
+        assert (await ann.status(lease_id=lost.lease_id)).leases[0].successor is None
+        after = await bob.claim(1)
+        assert (await ann.status(lease_id=lost.lease_id)).leases[0].successor == after.lease_id
+        with refused("lease-lost") as error:
+            await ann.update(1, lost, status="in_progress")
+        assert error.value.details["successor"] == after.lease_id
+
+    act(story)
+
+
 def test_wk_d8_status_tells_what_a_task_had_and_what_an_agent_holds(act: PlayCrew) -> None:
     async def story(crew: Crew) -> None:
         ann, bob = await crew.hire("ann"), await crew.hire("bob")

@@ -90,6 +90,8 @@ def test_wk_t2_without_a_status_the_status_stays(act: PlayCrew) -> None:
             *("in_progress", "better", "how", 8, "half way"),
         )
         assert seen.lease == lease
+        again = await ann.update(1, lease, status="", title="best")
+        assert (again.status, again.title) == ("in_progress", "best")
 
     act(story)
 
@@ -171,15 +173,18 @@ def test_wk_t4_the_number_of_a_forgotten_task_is_never_used_again(tmp_path: Path
             task = await person.add(client_key="k" if status is None else None)
             await person.update(task.task, status=status, title="seen")
         await person.update(3, status="cancelled")
+        await person.update(1, title="the newest of its room, which stays")
         await bed.tick(2_000)
         pruned = await bed.core.upkeep.forget()
-        assert pruned.tasks == 3
-        assert bed.rows("SELECT * FROM tasks") == []
+        assert pruned.tasks == 2
+        assert bed.rows("SELECT number FROM tasks") == [(1,)]
         assert (await person.add()).task == 4
         await bed.core.upkeep.rebuild(OPERATOR_CALLER, admin.RebuildRequest())
         await person.update(4, status="cancelled")
+        await person.update(1, title="the newest again")
         await bed.tick(2_000)
         await bed.core.upkeep.forget()
+        assert bed.rows("SELECT number FROM tasks") == [(1,)]
 
     async def second(bed: Bed) -> None:
         assert (await Crew(bed).person.add(client_key="k")).task == 5

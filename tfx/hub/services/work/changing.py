@@ -123,15 +123,15 @@ class Changing:
             )
         edits = any(getattr(request, name) is not None for name in _EDITS)
         held = compare(tx, task, expected)
-        claims = request.status is TaskStatus.ASSIGNED and who.is_supervised
+        claims = request.wanted is TaskStatus.ASSIGNED and who.is_supervised
         giving = not claims and assigning.is_giving(task, request)
         if not claims:
             may_change(tx, task, who, held, verdict=not edits and not giving)
         given = assigning.given(task, who, held, request) if giving else None
         target = None
-        if request.status is not None and not (giving or claims):
-            moves.check(task, request.status)
-            target = moves.limited(task, request.status, self._limits.review_rounds)
+        if request.wanted is not None and not (giving or claims):
+            moves.check(task, request.wanted)
+            target = moves.limited(task, request.wanted, self._limits.review_rounds)
             _may_move(tx, task, who, target)
         changed = None
         if edits or (request.note is not None and target is None):
@@ -160,7 +160,7 @@ class Changing:
         op: Op | None,
     ) -> None:
         note = request.note
-        if target is not request.status:
+        if target is not request.wanted:
             note = f"policy: {task.rounds} review rounds are the limit; a person has to decide"
         for step in moves.path_of(task, target):
             moves.move(tx, tasks.by_stream(tx, task.stream) or task, step, who, note, op)
@@ -229,20 +229,20 @@ class Changing:
 
 def _verb(request: TaskUpdateRequest) -> str:
     """Return the guard class of a change (WK-K4)."""
-    if request.status is TaskStatus.ASSIGNED:
+    if request.wanted is TaskStatus.ASSIGNED:
         return "claim"
-    if request.status is TaskStatus.IN_REVIEW:
+    if request.wanted is TaskStatus.IN_REVIEW:
         return "complete"
     if request.pr is not None or request.branch is not None:
         return "attach"
-    if request.status in {None, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED}:
+    if request.wanted in {None, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED}:
         return "update"
-    return f"move to {request.status}"
+    return f"move to {request.wanted}"
 
 
 def _is_guarded(request: TaskUpdateRequest) -> bool:
     edits = any(getattr(request, name) is not None for name in (*_EDITS, "assignee", "label"))
-    return edits or request.status not in moves.UNGUARDED
+    return edits or request.wanted not in moves.UNGUARDED
 
 
 def _may_move(tx: Tx, task: TaskRow, who: Worker, target: TaskStatus) -> None:
@@ -284,7 +284,7 @@ def _changed(tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> TaskChanged:
         branch=text(request.branch, task.branch),
         detail=task.detail if request.detail is None else request.detail,
         exclusive=text(request.exclusive, task.exclusive),
-        note=text(request.note, task.note) if request.status in _KEEPS_NOTE else task.note,
+        note=text(request.note, task.note) if request.wanted in _KEEPS_NOTE else task.note,
         output=text(request.output, task.output),
         parent=parent,
         pr=text(request.pr, task.pr),

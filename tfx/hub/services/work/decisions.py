@@ -195,10 +195,10 @@ def _agree(have: Expected, expected: Expected) -> bool:
 def _raise_if_lost(tx: Tx, task: TaskRow, expected: Expected) -> None:
     old = None if expected.lease_id is None else leases.find(tx, expected.lease_id)
     if old is not None and old.task == task.stream and old.status != LeaseState.ACTIVE:
-        raise lost(task, old)
+        raise lost(tx, task, old)
 
 
-def lost(task: TaskRow, old: LeaseRow) -> StateConflict:
+def lost(tx: Tx, task: TaskRow, old: LeaseRow) -> StateConflict:
     """Return the error for a lease that has ended."""
     return StateConflict(
         f"the lease of task {task.number} was {old.status}: {old.reason}",
@@ -209,7 +209,7 @@ def lost(task: TaskRow, old: LeaseRow) -> StateConflict:
             "lease_id": old.id,
             "state": old.status,
             "reason": old.reason,
-            "successor": old.successor,
+            "successor": leases.successor(tx, old),
         },
     )
 

@@ -113,7 +113,7 @@ class Leasing:
             def work() -> RenewResult:
                 held = leases.find(tx, found.id) or found
                 if held.status != LeaseState.ACTIVE:
-                    raise lost(task, held)
+                    raise lost(tx, task, held)
                 if held.epoch != request.epoch:
                     raise StateConflict("the epoch is another one", code="lease-changed")
                 must_hold(tx, task, who, held)
@@ -264,7 +264,9 @@ class Leasing:
         if found is None:
             raise NotFound("the lease was forgotten with its task", code="unknown-lease")
         task = _task(tx, found)
-        return LeaseResult(lease=self._shapes.lease(found, task), task=self._shapes.task(tx, task))
+        return LeaseResult(
+            lease=self._shapes.lease(tx, found, task), task=self._shapes.task(tx, task)
+        )
 
     def _handed(self, tx: Tx, task: TaskRow, old: str, new: str) -> HandoffResult:
         return HandoffResult(
@@ -282,7 +284,7 @@ class Leasing:
         found = leases.find(tx, lease_id)
         if found is None:
             raise NotFound("the lease was forgotten with its task", code="unknown-lease")
-        return self._shapes.lease(found, _task(tx, found))
+        return self._shapes.lease(tx, found, _task(tx, found))
 
 
 def _task(source: Tx | Reader, lease: LeaseRow) -> TaskRow:

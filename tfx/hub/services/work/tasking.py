@@ -198,7 +198,7 @@ class Tasking:
         if lease is None or task is None:
             raise StateConflict("what was taken is forgotten", code="nothing-ready")
         return TaskNextResult(
-            task=self._shapes.task(tx, task), lease=self._shapes.lease(lease, task)
+            task=self._shapes.task(tx, task), lease=self._shapes.lease(tx, lease, task)
         )
 
 
