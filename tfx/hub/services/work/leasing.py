@@ -11,7 +11,7 @@ from tfx.errors import InvalidRequest, NotFound, StateConflict
 from tfx.hub.models import LeaseId
 from tfx.hub.services import endings, notices
 from tfx.hub.services.life import own_name
-from tfx.hub.services.work import people, targets
+from tfx.hub.services.work import freeing, people, targets
 from tfx.hub.services.work.claiming import claim
 from tfx.hub.services.work.decisions import (
     CLOSED,
@@ -147,10 +147,10 @@ class Leasing:
                 held = compare(tx, task, expected)
                 reason = request.reason or "released"
                 if held is None:
-                    _may_give_up(task, who)
+                    freeing.may_give_up(task, who)
                 else:
                     must_hold(tx, task, who, held)
-                _free(tx, Kind.WORK_RELEASED, task, held, reason, who, op)
+                freeing.free(tx, Kind.WORK_RELEASED, task, held, reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)
 
             return recorded(tx, task, who, "release", guarded=False, work=work)
@@ -181,8 +181,8 @@ class Leasing:
             def work() -> ReleaseResult:
                 held = compare(tx, task, expected)
                 if held is None and (task.status not in OWNED or task.assignee is None):
-                    raise _nothing_held(task)
-                _free(tx, Kind.WORK_FORCED, task, held, request.reason, who, op)
+                    raise freeing.nothing_held(task)
+                freeing.free(tx, Kind.WORK_FORCED, task, held, request.reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)
 
             return recorded(tx, task, who, "force-release", guarded=False, work=work)
@@ -206,7 +206,7 @@ class Leasing:
             def work() -> HandoffResult:
                 held = compare(tx, task, expected)
                 if held is None or task.status in CLOSED:
-                    raise _nothing_held(task)
+                    raise freeing.nothing_held(task)
                 must_hold(tx, task, who, held)
                 session = targets.one_live(
                     tx, self._life, task, target, request.to_session, request.to_instance
@@ -296,37 +296,3 @@ def _task(source: Tx | Reader, lease: LeaseRow) -> TaskRow:
 
 def _ended(event: Event) -> str | None:
     return event.body.lease if isinstance(event.body, WorkEnded) else None
-
-
-def _free(  # noqa: PLR0917  (how a lease ends)
-    tx: Tx,
-    kind: Kind,
-    task: TaskRow,
-    held: LeaseRow | None,
-    reason: str,
-    who: Worker,
-    op: Op | None,
-) -> None:
-    """End a lease and free its task; a task that left its owner's hands is not reopened (WK-K2)."""
-    status = TaskStatus.ACCEPTED.value if task.status in OWNED else None
-    leases.end(tx, kind, task, held, reason, who.actor, status=status, op=op)
-    if status is not None:
-        endings.end_review(tx, task, reason, who.actor)
-    if held is not None and who.agent != held.agent:
-        notices.lost(tx, task, held, reason)
-
-
-def _may_give_up(task: TaskRow, who: Worker) -> None:
-    """Let an assignment without a lease go: by its assignee without a session, or a person."""
-    theirs = who.agent is None or who.is_operator or who.agent == task.assignee
-    if who.is_supervised or task.status not in OWNED or not theirs:
-        raise _nothing_held(task)
-
-
-def _nothing_held(task: TaskRow) -> StateConflict:
-    return StateConflict(
-        f"task {task.number} has no active lease",
-        code="lease-missing",
-        hint="tfx lease status",
-        details={"task": task.number, "status": task.status, "assignee": task.assignee},
-    )
