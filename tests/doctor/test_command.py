@@ -297,6 +297,20 @@ def test_d28_a_terminal_gets_groups_the_matrix_and_the_counts_last(clinic: Clini
     assert " fail · " in said.strip().splitlines()[-1]
 
 
+@pytest.mark.parametrize("columns", ["32", "40", "80"])
+def test_d28_a_narrow_terminal_loses_neither_a_name_nor_a_summary(
+    clinic: Clinic, columns: str
+) -> None:
+    said = re.sub(
+        r"\x1b\[[0-9;]*m", "", on_terminal(clinic, "cli.matrix", "hub.*", env={"COLUMNS": columns})
+    )
+    words = " ".join(said.split())
+    assert "bash -lic ✓" in words if columns != "80" else "bash -lic" in words
+    assert "claude" in words
+    assert "hub.pid ~/.local/state/tfx/hub/state.json no hub, and no state file of one" in words
+    assert "…" not in said.replace("checking cli.matrix …", "")
+
+
 @pytest.mark.parametrize(("words", "env"), [(("--ascii",), {}), ((), {"NO_COLOR": "1"})])
 def test_d13_d29_no_colour_and_no_boxes_when_asked_for(
     clinic: Clinic, words: tuple[str, ...], env: dict[str, str]
