@@ -5,11 +5,12 @@ Decides nothing about single files (the engine does) and shows nothing (the CLI 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 
 from tfx.agents.model import HUB_ENTRY
 from tfx.core.clock import iso
-from tfx.core.files import make_private_dir
+from tfx.core.files import is_dir, make_private_dir
 from tfx.core.paths import Paths
 from tfx.desired import (
     Link,
@@ -25,7 +26,7 @@ from tfx.plan.actions import Action, Desired, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
 from tfx.setup.options import Mode, Options
-from tfx.setup.purge import end_hub, plan_purge, purge
+from tfx.setup.purge import Purge, end_hub, plan_purge, purge
 from tfx.setup.report import (
     RunRow,
     RunsData,
@@ -60,6 +61,8 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     rows = agent_rows(seen.found, seen.scope, names)
     missing = tuple(absent(row) for row in rows if row.name in names and not row.installed)
     notes = other_hub_note(paths)
+    if not rows:
+        notes = (*notes, "no agent CLI was found on PATH; run setup again when one is installed")
     preview = desired(
         paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=False)
     )
@@ -73,7 +76,7 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
         plan = engine.plan(preview, options.flags)
         data = planned(Mode.DRY_RUN, rows, plan, notes)
         if plan.changes_shared_files and not ask(data):
-            return declined(data)
+            return declined(data, "tfx setup --yes")
     say("comparing with the disk")
     wanted = desired(
         paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=True)
@@ -143,18 +146,30 @@ def remove(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setu
     more = plan_purge(paths) if options.purge else None
     if options.mode is not Mode.APPLY or (more and more.files and not options.yes):
         plan = engine.plan_removal(limit)
-        data = planned(options.mode, (), plan, (), removing=True)
+        mode = Mode.DRY_RUN if options.mode is Mode.APPLY else options.mode
+        data = planned(mode, (), plan, _kept_backups(paths, more), removing=True)
         if more:
             data = with_rows(data, more.rows("pending"))
         if options.mode is not Mode.APPLY:
             return planned_result(data, plan, (), options.mode)
         if not ask(data):
-            return declined(data)
+            return declined(data, "tfx setup --remove --purge --yes")
     ended = end_hub(paths) if more else ()
-    result = reported(engine.remove(limit, _teller(say, "removing")), (), (), ())
+    notes = _kept_backups(paths, more)
+    result = reported(engine.remove(limit, _teller(say, "removing")), (), notes, ())
     if more is None:
         return result
     return judged(with_rows(result.data, (*ended, *purge(more))), ())
+
+
+def _kept_backups(paths: Paths, more: Purge | None) -> tuple[str, ...]:
+    """Say which messages a purge leaves on the disk: those in the backups of the hub."""
+    if more is None or not is_dir(paths.backup_dir):
+        return ()
+    with contextlib.suppress(OSError):  # what may not be looked into stays too
+        if not any(paths.backup_dir.iterdir()):
+            return ()
+    return (f"the backups of the hub's database stay: {paths.display(paths.backup_dir)}",)
 
 
 def undo(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:
