@@ -328,9 +328,11 @@ def test_list_tells_the_state_of_each_skill(machine: Machine) -> None:
 
 
 def test_version_names_every_part(machine: Machine) -> None:
-    machine.setup()
+    before = machine.tfx("version", "--json").data["assets"]
+    changed = machine.setup().data["counts"]["changed"]
+    assert before == {"installed": 0, "pending": changed, "conflicts": 0}
     data = machine.tfx("version", "--json").data
-    assert data["assets"]["pending"] == data["assets"]["conflicts"] == 0
+    assert data["assets"] == {"installed": changed, "pending": 0, "conflicts": 0}
     assert {row["name"]: row["version"] for row in data["agents"]} == {
         "claude": "2.1.332",
         "codex": "0.171.0",

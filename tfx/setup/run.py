@@ -8,23 +8,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 
-from tfx.agents.model import HUB_ENTRY
 from tfx.core.clock import iso
-from tfx.core.files import is_dir, make_private_dir
+from tfx.core.files import is_dir
 from tfx.core.paths import Paths
 from tfx.desired import (
-    Link,
-    Transport,
     desired,
-    http_link,
     other_hub_note,
-    stdio_link,
 )
-from tfx.hub.places import HubFiles
-from tfx.hub.tokens import ensure, new_secret, read_bus
 from tfx.plan.actions import Action, Desired, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
+from tfx.setup.links import links
 from tfx.setup.options import Mode, Options
 from tfx.setup.purge import Purge, end_hub, plan_purge, purge
 from tfx.setup.report import (
@@ -40,7 +34,7 @@ from tfx.setup.report import (
     reported,
     with_rows,
 )
-from tfx.setup.survey import Survey, survey
+from tfx.setup.survey import survey
 
 Ask = Callable[[SetupData], bool]
 Say = Callable[[str], None]
@@ -64,7 +58,7 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     if not rows:
         notes = (*notes, "no agent CLI was found on PATH; run setup again when one is installed")
     preview = desired(
-        paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=False)
+        paths, seen.scope, seen.settings, links(paths, engine, seen, options.transport, make=False)
     )
     if options.mode is not Mode.APPLY:
         say("comparing with the disk")
@@ -79,7 +73,7 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
             return declined(data, "tfx setup --yes")
     say("comparing with the disk")
     wanted = desired(
-        paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=True)
+        paths, seen.scope, seen.settings, links(paths, engine, seen, options.transport, make=True)
     )
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
     merges = _merges(engine, wanted, (outcome.action for outcome in report.outcomes))
@@ -98,40 +92,6 @@ def _merges(engine: Engine, wanted: Desired, actions: Iterable[Action]) -> Mappi
 
 def _engine(paths: Paths) -> Engine:
     return Engine(paths.setup_dir, git=paths.program("git"))
-
-
-def _links(
-    paths: Paths, engine: Engine, seen: Survey, options: Options, *, make: bool
-) -> dict[str, Link]:
-    """Return what each agent's MCP entry leads to: the bridge, unless HTTP was asked for (K-20).
-
-    An agent whose entry is recorded in one form keeps it until the option says otherwise. A
-    preview makes no token file (S-3).
-    """
-    recorded = {
-        record.agent: Transport.HTTP
-        for record in engine.manifest().entries.values()
-        if record.asset == HUB_ENTRY and any("Authorization" in leaf for leaf in record.leaves)
-    }
-    forms = {
-        one.agent.name: options.transport or recorded.get(one.agent.name) or Transport.STDIO
-        for one in seen.scope
-    }
-    bridge = stdio_link(seen.settings)
-    if Transport.HTTP not in forms.values():
-        return dict.fromkeys(forms, bridge)
-    direct = http_link(seen.settings, _bus_token(paths, make=make))
-    return {name: direct if form is Transport.HTTP else bridge for name, form in forms.items()}
-
-
-def _bus_token(paths: Paths, *, make: bool) -> str:
-    """Return the hub's bus token; a preview that finds none goes on with one it throws away."""
-    files = HubFiles.of(paths)
-    token = read_bus(paths, files)
-    if token is None and make:
-        make_private_dir(files.directory)
-        token = ensure(paths, files)[0].bus
-    return token or new_secret()
 
 
 def remove(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[SetupData]:
