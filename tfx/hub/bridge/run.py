@@ -31,7 +31,17 @@ GRACE_S: Final = 2.0
 _CHUNK: Final = 65_536
 _PARENT_EVERY_MS: Final = 2_000
 _STDIN, _STDOUT = 0, 1
-_USAGE: Final = "usage: tfx hub bridge [--tools NAME[,NAME]]"
+_USAGE: Final = """Usage: tfx hub bridge [--tools NAME[,NAME]]
+
+  Speak MCP on standard input and output for one agent.
+
+  `tfx setup` writes this command into the agents' settings. It starts the hub
+  when needed, survives its restarts, and ends with its input.
+
+Options:
+  --tools NAME[,NAME]  Groups of tools: bus for messages, work for tasks.
+                       [default: bus]
+  -h, --help           Show this message and exit."""
 
 
 class Bridge:
