@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfx.cli.context import Command, finish, new_app
+from tfx.cli.output import counted
 from tfx.cli.upgrade import BackupDir, Database, StopHub, absolute, show_receipt
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def prune(
         word = "would delete" if data.dry_run else "deleted"
         for each in data.removed:
             screen.line(f"{word} {each}", sign="changed")
-        screen.line(f"{data.kept} backups stay in {data.store}", sign="ok")
+        screen.line(f"{counted(data.kept, 'backup')} kept in {data.store}", sign="ok")
 
     finish(ctx, "backup prune", feature, render)
 

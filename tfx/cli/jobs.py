@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfx.cli.context import Command, finish, leave, new_app
+from tfx.cli.output import counted
 
 if TYPE_CHECKING:
     from tfx.cli.output import Screen
@@ -155,7 +156,7 @@ def prune(
         return overview.prune(paths, days=older_than)
 
     def render(screen: Screen, data: Pruned) -> None:
-        screen.line(f"{len(data.removed)} jobs removed", sign="ok")
+        screen.line(f"{counted(len(data.removed), 'job')} removed", sign="ok")
 
     finish(ctx, "jobs prune", feature, render)
 

@@ -250,6 +250,11 @@ class Screen:
         return printable(text.replace(f"{self.home}/", "~/") if self.home else text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `1 job`, `2 jobs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _speaks_unicode(stream: TextIO) -> bool:
     try:
         "✓…│가".encode(stream.encoding or "ascii")

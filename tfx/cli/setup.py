@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfx.cli.context import finish
+from tfx.cli.output import counted
 
 if TYPE_CHECKING:
     from tfx.cli.output import Screen
@@ -220,5 +221,4 @@ def _render_runs(screen: Screen, data: RunsData) -> None:
     if not data.runs:
         screen.line("no runs to take back")
     for run in data.runs:
-        changes = "1 change" if run.changes == 1 else f"{run.changes} changes"
-        screen.line(f"{run.run}  {run.at}  {run.operation}, {changes}")
+        screen.line(f"{run.run}  {run.at}  {run.operation}, {counted(run.changes, 'change')}")

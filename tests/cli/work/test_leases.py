@@ -254,7 +254,10 @@ def test_wk_l11_an_assignment_without_a_lease_is_no_authority(
     assert (given["status"], given["assignee"]["agent_id"]) == ("assigned", alpha.name)
     problem = alpha.refused("task", "update", number, "--status", "in_progress")
     assert (problem["code"], problem["exit"]) == ("lease-missing", 5)
-    assert problem["hint"] == f"claim it first: tfx lease claim {number}"
+    assert (
+        problem["hint"]
+        == f"an agent claims it: tfx lease claim {number}; how it stands: tfx lease status {number}"
+    )
     assert alpha.does("lease", "claim", number)["task"]["status"] == "assigned"
 
 

@@ -95,9 +95,9 @@ def publish(
         return call(paths, "publish", fields, PublishResult)
 
     def render(screen: Screen, data: Answered[PublishResult]) -> None:
-        sent = data.struct
-        many = "" if sent.fanout_count == 1 else f" for {sent.fanout_count} receivers"
-        screen.line(f"stored as {sent.message_id}{many}", sign="ok")
+        from tfx.cli.hub.views import show_sent
+
+        show_sent(screen, data.struct)
 
     finish(ctx, "hub publish", feature, render)
 
@@ -203,7 +203,7 @@ def poll(
     def render(screen: Screen, data: Answered[PollResult]) -> None:
         from tfx.cli.hub.views import show_mail
 
-        show_mail(screen, data.struct)
+        show_mail(screen, data.struct, None if auto_ack else f" --agent {agent}" if agent else "")
 
     finish(ctx, "hub poll", feature, render)
 

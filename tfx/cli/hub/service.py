@@ -45,8 +45,11 @@ def install_service(
         return service.install(paths, port=port, dry_run=dry_run)
 
     def render(screen: Screen, data: ServiceData) -> None:
-        screen.line(f"{data.path}: {data.done}", sign="ok")
-        if dry_run:
+        if not dry_run:
+            screen.line(f"{data.path}: {data.done}", sign="ok")
+        else:
+            does = "remove" if remove else "write"
+            screen.line(f"would {does} {data.path} and run:", sign="changed")
             screen.line(data.unit)
             for command in data.commands:
                 screen.line(f"  {command}")
