@@ -289,6 +289,27 @@ def test_d28_the_picture_in_the_readme_is_of_this_command() -> None:
     assert set(re.findall(r"https?://([^/\"]+)", picture)) == {"www.w3.org"}
 
 
+def test_d3_a_check_that_was_named_says_why_it_had_nothing_to_look_at(clinic: Clinic) -> None:
+    said = clinic.tfx("doctor", "--only", "db.log", "--only", "hub.tokens").out
+    assert re.search(r"db\.log .*not looked at: there is no hub database yet", said)
+    assert said.count("not looked at") == 2
+    assert "not looked at" not in clinic.tfx("doctor").out
+
+
+def test_d9_a_group_is_explained_check_by_check(clinic: Clinic) -> None:
+    said = clinic.tfx("doctor", "--explain", "hub").out
+    assert [line.split()[0] for line in said.splitlines() if line.startswith("hub.")] == [
+        check.id for check in CHECKS if check.group.value == "hub" and check.id.startswith("hub.")
+    ]
+    assert clinic.tfx("doctor", "--explain", "nope").code == 2
+
+
+def test_d28_details_are_written_for_people(clinic: Clinic) -> None:
+    said = clinic.tfx("doctor", "cli.matrix", "--verbose").out
+    assert "{'" not in said
+    assert re.search(r"bash -lc: answer found, path ~?/", said)
+
+
 def test_d28_a_terminal_gets_groups_the_matrix_and_the_counts_last(clinic: Clinic) -> None:
     said = on_terminal(clinic)
     assert "\x1b[1mshells" in said

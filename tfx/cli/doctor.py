@@ -49,7 +49,7 @@ def doctor(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the checks; run none.")] = False,
     explain: Annotated[
-        str | None, typer.Option("--explain", metavar="CHECK", help="What a check does; run none.")
+        str | None, typer.Option("--explain", metavar="CHECK", help="What checks do; run none.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 for warnings and unknowns too.")

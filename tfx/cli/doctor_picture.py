@@ -16,8 +16,9 @@ from tfx.cli.doctor_view import (
     Line,
     count_line,
     details_of,
-    fix_line,
+    fix_lines,
     groups_of,
+    is_named,
     lines_of,
     slow_line,
     undo_line,
@@ -52,7 +53,7 @@ _WHOLE = 1000
 def show(console: Console, data: DoctorData, *, verbose: bool) -> None:
     """Draw the report: a table for each group, remedies below their row, the counts last."""
     for name, rows in groups_of(data):
-        lines = list(lines_of(rows, verbose=verbose))
+        lines = list(lines_of(rows, verbose=verbose, named=is_named(data)))
         if not lines:
             continue
         console.print(Text(f"\n{name}", style="bold"))
@@ -68,8 +69,8 @@ def show(console: Console, data: DoctorData, *, verbose: bool) -> None:
                 console.print(Text(f"  {line.summary}"))
             _show_more(console, line.row, verbose=verbose)
     console.print()
-    for fix in data.fixes:
-        console.print(Text(fix_line(fix)))
+    for line_of_fix in fix_lines(data):
+        console.print(Text(line_of_fix))
     for text in (undo_line(data), slow_line(data)):
         if text is not None:
             console.print(Text(text, style="dim"))
