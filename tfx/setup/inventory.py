@@ -21,7 +21,7 @@ from tfx.desired import desired
 from tfx.plan.actions import Action, ActionKind, Plan, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
-from tfx.setup.links import links
+from tfx.setup.links import links_of
 from tfx.setup.report import AgentRow, agent_rows
 from tfx.setup.survey import survey
 
@@ -102,7 +102,7 @@ def versions(paths: Paths) -> Result[VersionData]:
     """Return the version of tfx, how its assets stand, and every agent's version."""
     engine = Engine(paths.setup_dir)
     seen = survey(paths, engine, probe=True)
-    entries = links(paths, engine, seen, None, make=False)
+    entries = links_of(paths, engine, seen, None, make=False)
     plan = engine.plan(desired(paths, seen.scope, seen.settings, entries))
     conflicts = sum(a.kind in {ActionKind.CONFLICT, ActionKind.REFUSED} for a in plan.actions)
     assets = AssetCounts(

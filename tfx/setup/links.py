@@ -15,7 +15,7 @@ from tfx.plan.engine import Engine
 from tfx.setup.survey import Survey
 
 
-def links(
+def links_of(
     paths: Paths, engine: Engine, seen: Survey, transport: Transport | None, *, make: bool
 ) -> dict[str, Link]:
     """Return what each agent's MCP entry leads to: the bridge, unless HTTP was asked for (K-20).

@@ -18,7 +18,7 @@ from tfx.desired import (
 from tfx.plan.actions import Action, Desired, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
-from tfx.setup.links import links
+from tfx.setup.links import links_of
 from tfx.setup.options import Mode, Options
 from tfx.setup.purge import Purge, end_hub, plan_purge, purge
 from tfx.setup.report import (
@@ -58,7 +58,10 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     if not rows:
         notes = (*notes, "no agent CLI was found on PATH; run setup again when one is installed")
     preview = desired(
-        paths, seen.scope, seen.settings, links(paths, engine, seen, options.transport, make=False)
+        paths,
+        seen.scope,
+        seen.settings,
+        links_of(paths, engine, seen, options.transport, make=False),
     )
     if options.mode is not Mode.APPLY:
         say("comparing with the disk")
@@ -73,7 +76,10 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
             return declined(data, "tfx setup --yes")
     say("comparing with the disk")
     wanted = desired(
-        paths, seen.scope, seen.settings, links(paths, engine, seen, options.transport, make=True)
+        paths,
+        seen.scope,
+        seen.settings,
+        links_of(paths, engine, seen, options.transport, make=True),
     )
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
     merges = _merges(engine, wanted, (outcome.action for outcome in report.outcomes))

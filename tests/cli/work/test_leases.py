@@ -215,6 +215,8 @@ def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     stopped = alpha.refused("lease", "claim", number)
     assert (stopped["code"], stopped["exit"]) == ("hold-active", 5)
     assert f"tfx lease unlock {number}" in stopped["hint"]
+    trace = person.does("task", "show", number)["task"]["trace_id"]
+    assert f"lock_set #{number} by operator" in person.tfx("hub", "trace", trace).out
     assert person.tfx("lease", "unlock", number).out == f"✓ task {number} goes on\n"
     assert person.tfx("lease", "unlock", number).out == f"✓ task {number} was not locked\n"
     lock = person.does("lease", "lock", "--whole-room")["lock"]
