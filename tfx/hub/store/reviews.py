@@ -28,6 +28,7 @@ _LOCK: Final = (
 ACTIVE_LOCK: Final = (
     _LOCK + "WHERE k.room = ?1 AND coalesce(k.task, 0) = ?2 AND k.cleared_at_ms IS NULL"
 )
+LOCK_BY_STREAM: Final = _LOCK + "WHERE k.stream = ?"
 LOCKS_OF_ROOM: Final = _LOCK + "WHERE k.room = ? AND k.cleared_at_ms IS NULL ORDER BY k.stream"
 
 
@@ -92,6 +93,12 @@ def end(  # noqa: PLR0917  (one event)
 def lock_of(source: Tx | Reader, room: str, task: int | None) -> LockRow | None:
     """Return the lock of exactly this scope."""
     row = source.one(ACTIVE_LOCK, (room, task or 0))
+    return None if row is None else _lock(row)
+
+
+def lock_by_stream(source: Tx | Reader, stream: int) -> LockRow | None:
+    """Return a lock by its stream, set or cleared."""
+    row = source.one(LOCK_BY_STREAM, (stream,))
     return None if row is None else _lock(row)
 
 

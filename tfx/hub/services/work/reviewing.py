@@ -16,7 +16,7 @@ from tfx.hub.store import leases, reviews
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
 from tfx.hub.store.ops import op_of
-from tfx.hub.store.work_bodies import LockSet, ReviewClaimed
+from tfx.hub.store.work_bodies import LockSet, ReviewClaimed, ReviewEnded
 from tfx.hub.wire.leases import (
     LockClearRequest,
     LockClearResult,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tfx.hub.models import AgentId, Caller
     from tfx.hub.services.work.decisions import Refused
     from tfx.hub.services.work.people import Worker
-    from tfx.hub.store.reviews import LockRow, ReviewRow
+    from tfx.hub.store.reviews import ReviewRow
     from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
@@ -79,8 +79,10 @@ class Reviewing:
         def command(tx: Tx) -> ReviewResult | Refused:
             who = people.worker(tx, caller, request)
             task = task_of(tx, who.room, request.task)
-            if tx.done_before(who.actor, op) is not None:
-                return ReviewResult(review=None)
+            before = tx.done_before(who.actor, op)
+            if before is not None and isinstance(before.body, ReviewEnded):
+                old = reviews.find(tx, before.body.review)
+                return ReviewResult(review=None if old is None else review_view(old))
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
@@ -104,6 +106,13 @@ class Reviewing:
             who, task = _scope(tx, caller, request)
             stream = None if task is None else task.stream
             found = reviews.lock_of(tx, who.room, stream)
+            before = tx.done_before(who.actor, op)
+            if before is not None and (found is None or found.stream != before.stream):
+                raise StateConflict(
+                    "what this request locked goes on since then",
+                    code="stale",
+                    hint="tfx lease status",
+                )
             if found is None:
                 body = LockSet(
                     lock=new_id(tx.now_ms),
@@ -114,7 +123,11 @@ class Reviewing:
                 )
                 reviews.set_lock(tx, body, who.actor, op)
                 found = reviews.lock_of(tx, who.room, stream)
-            if found is None or found.reason != request.reason:
+            if (
+                found is None
+                or found.reason != request.reason
+                or request.note not in {None, found.note}
+            ):
                 raise StateConflict(
                     "it is locked already, for another reason",
                     code="hold-active",
@@ -131,11 +144,11 @@ class Reviewing:
 
         def command(tx: Tx) -> LockClearResult:
             who, task = _scope(tx, caller, request)
-            if tx.done_before(who.actor, op) is not None:
-                return LockClearResult(cleared=None)
-            found: LockRow | None = reviews.lock_of(
-                tx, who.room, None if task is None else task.stream
-            )
+            before = tx.done_before(who.actor, op)
+            if before is not None:
+                old = reviews.lock_by_stream(tx, before.stream)
+                return LockClearResult(cleared=None if old is None else lock_view(tx, old))
+            found = reviews.lock_of(tx, who.room, None if task is None else task.stream)
             if found is None:
                 return LockClearResult(cleared=None)
             view = lock_view(tx, found)
