@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.hub.work.crew import Crew, PlayCrew, refused
@@ -100,5 +101,20 @@ def test_wk_d5_a_task_that_only_a_name_has_is_forced_free(act: PlayCrew) -> None
         freed = await crew.boss.force(1, no_lease=True)
         assert (freed.released, freed.task.status.value) == (None, "accepted")
         assert freed.task.assignee is None
+
+    act(story)
+
+
+def test_h_31_a_task_with_many_artifacts_shows_the_newest_and_counts_all(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann = await crew.hire("ann")
+        lease = await crew.owned(ann)
+        for number in range(50):
+            shown = await ann.attach("file", f"/{number}/" + "y" * 400, lease, task=1)
+        assert (len(shown.artifacts), shown.artifacts_total) == (20, 50)
+        assert shown.artifacts[-1].identity.startswith("/49/")
+        assert len(msgspec.json.encode(shown)) < 16 * 1024
+        await ann.attach("file", "/0/" + "y" * 400, lease, task=1)
+        assert (await ann.show(1)).artifacts_total == 50
 
     act(story)

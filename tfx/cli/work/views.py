@@ -53,6 +53,9 @@ def show_task(screen: Screen, task: TaskView) -> None:
         screen.line(f"  {name:<{width}}  {value}")
     for lock in task.locks:
         screen.line(f"  {lock_line(lock)}", sign="warn")
+    older = task.artifacts_total - len(task.artifacts)
+    if older:
+        screen.line(f"  {older} older artifacts: tfx hub trace {task.trace_id}")
     for artifact in task.artifacts:
         by = f"by {artifact.attached_by}, {ago(artifact.attached_at_ms)}"
         screen.line(f"  {artifact.kind.value} {safe(artifact.identity)} ({by})")

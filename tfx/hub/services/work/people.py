@@ -107,6 +107,7 @@ def worker(tx: Tx | Reader, caller: Caller, request: Working) -> Worker:
         raise AccessDenied(
             f"{name} is registered in {where}, which is not the room of this task",
             code="foreign-room",
+            hint=None if known.workspace is not None else _NO_WORKSPACE,
             details={"agent": name, "workspace": known.workspace, "room": request.room},
         )
     return Worker(known.workspace, name, request.session, caller.operator)
@@ -139,6 +140,7 @@ def _prove(tx: Tx | Reader, known: AgentRow, session: str) -> None:
 
 
 _REGISTER: Final = "register again, and claim the task again"
+_NO_WORKSPACE: Final = "register with `workspace`: the absolute path of the repository"
 _REPLACED: Final = (
     "another process registered by this name: let each have a TFX_AGENT_ID of its own"
 )

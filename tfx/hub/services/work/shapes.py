@@ -5,7 +5,7 @@ Reads only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tfx.hub.models import AgentId, LeaseId
 from tfx.hub.services.work.decisions import OWNED
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tfx.hub.store.reviews import LockRow, ReviewRow
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
+
+ARTIFACTS_SHOWN: Final = 20
+"""So many artifacts stand in a task, the newest: each answer about it carries them (H-31)."""
 
 
 class Shapes:
@@ -66,6 +69,7 @@ class Shapes:
         review = reviews.active(source, row.stream)
         parent = None if row.parent is None else tasks.by_stream(source, row.parent)
         reasons = waits_for(source, row, held)
+        artifacts = tasks.artifacts(source, row.stream)
         return TaskView(
             room=row.room,
             task=row.number,
@@ -102,8 +106,9 @@ class Shapes:
                     attached_by=AgentId(str(author)),
                     attached_at_ms=int(at or 0),
                 )
-                for kind, identity, author, at in tasks.artifacts(source, row.stream)
+                for kind, identity, author, at in artifacts[-ARTIFACTS_SHOWN:]
             ),
+            artifacts_total=len(artifacts),
             note=row.note,
             rounds=row.rounds,
             trace_id=row.trace_id,
