@@ -114,7 +114,7 @@ def show_leases(screen: Screen, data: LeaseStatusResult) -> None:
         active = lease.state is LeaseState.ACTIVE
         screen.line(_lease_line(lease), sign="ok" if active else "info")
     for review in data.reviews:
-        text = f"{review.agent_id} reviews, since {ago(review.created_at_ms)}"
+        text = f"{review.agent_id} reviews task {review.task}, since {ago(review.created_at_ms)}"
         screen.line(f"{text} ({review.review_id})", sign="ok")
 
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 _REVIEW: Final = "SELECT id, task, agent, session, created_at_ms FROM review_leases "
 ACTIVE_REVIEW: Final = _REVIEW + "WHERE task = ? AND status = 'active'"
+REVIEWS_OF_AGENT: Final = _REVIEW + "WHERE status = 'active' AND agent = ? ORDER BY task LIMIT ?"
+REVIEWS_OF_ROOM: Final = (
+    "SELECT r.id, r.task, r.agent, r.session, r.created_at_ms FROM review_leases r "
+    "JOIN tasks t ON t.stream = r.task WHERE r.status = 'active' AND t.room = ? "
+    "ORDER BY r.task LIMIT ?"
+)
 REVIEW_BY_ID: Final = _REVIEW + "WHERE id = ?"
 REVIEWS_OF_SESSION: Final = _REVIEW + "WHERE session = ? AND status = 'active' ORDER BY task"
 _LOCK: Final = (
@@ -72,6 +78,16 @@ def find(source: Tx | Reader, review_id: str) -> ReviewRow | None:
 def of_session(source: Tx | Reader, session: str) -> list[ReviewRow]:
     """Return what a session reviews."""
     return [_review(row) for row in source.all(REVIEWS_OF_SESSION, (session,))]
+
+
+def of_agent(source: Tx | Reader, agent: str, limit: int) -> list[ReviewRow]:
+    """Return what an agent reviews."""
+    return [_review(row) for row in source.all(REVIEWS_OF_AGENT, (agent, limit))]
+
+
+def of_room(source: Tx | Reader, room: str, limit: int) -> list[ReviewRow]:
+    """Return every review that is open in a room."""
+    return [_review(row) for row in source.all(REVIEWS_OF_ROOM, (room, limit))]
 
 
 def claim(  # noqa: PLR0917  (one event)

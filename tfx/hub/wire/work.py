@@ -110,6 +110,8 @@ class ReviewView(Response, frozen=True, kw_only=True):
     """Who reviews a task."""
 
     review_id: LeaseId
+    room: str
+    task: int
     agent_id: AgentId
     session: str
     created_at_ms: int

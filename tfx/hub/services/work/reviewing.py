@@ -54,17 +54,17 @@ class Reviewing:
             before = tx.done_before(agent, op)
             if before is not None and isinstance(before.body, ReviewClaimed):
                 old = reviews.find(tx, before.body.review)
-                return ReviewResult(review=None if old is None else review_view(old))
+                return ReviewResult(review=None if old is None else review_view(tx, old))
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
                 if found is not None and found.agent == agent:
-                    return ReviewResult(review=review_view(found))
+                    return ReviewResult(review=review_view(tx, found))
                 _may_review(tx, task, agent, found)
                 review = LeaseId(new_id(tx.now_ms))
                 reviews.claim(tx, task, review, agent, session, op)
                 made = reviews.active(tx, task.stream)
-                return ReviewResult(review=None if made is None else review_view(made))
+                return ReviewResult(review=None if made is None else review_view(tx, made))
 
             return recorded(tx, task, who, "review-claim", guarded=True, work=work)
 
@@ -82,7 +82,7 @@ class Reviewing:
             before = tx.done_before(who.actor, op)
             if before is not None and isinstance(before.body, ReviewEnded):
                 old = reviews.find(tx, before.body.review)
-                return ReviewResult(review=None if old is None else review_view(old))
+                return ReviewResult(review=None if old is None else review_view(tx, old))
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
@@ -92,7 +92,7 @@ class Reviewing:
                 if found is not None:
                     reason = request.reason or "released"
                     reviews.end(tx, Kind.REVIEW_RELEASED, task, found, reason, who.actor, op)
-                return ReviewResult(review=None if found is None else review_view(found))
+                return ReviewResult(review=None if found is None else review_view(tx, found))
 
             return recorded(tx, task, who, "review-release", guarded=False, work=work)
 
