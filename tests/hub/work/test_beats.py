@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.driver import FakeClock, with_bed
-from tests.hub.work.crew import HOUR_MS, Crew, PlayCrew, Worker, refused
+from tests.hub.work.crew import HOUR_MS, ROOM, Crew, PlayCrew, Worker, refused
 from tfx.errors import TfxError
 
 YEAR_2099 = 4_070_908_800_000
@@ -292,10 +292,10 @@ def test_wk_d3_what_became_due_while_the_hub_was_away_gets_a_minute(tmp_path: Pa
 
     async def second(crew: Crew) -> None:
         await crew.bed.core.upkeep.tick()  # nobody could renew meanwhile
-        (kept,) = (await crew.person.status(task=1)).leases
+        (kept,) = (await crew.person.status(task=1, room=ROOM)).leases
         assert (kept.state, kept.ttl_ms) == ("active", HOUR_MS)
         assert kept.expires_at_ms == crew.clock.now_ms() + 60_000
-        (other,) = (await crew.person.status(task=2)).leases
+        (other,) = (await crew.person.status(task=2, room=ROOM)).leases
         assert other.expires_at_ms == other.created_at_ms + 3 * HOUR_MS
         crew.clock.pass_ms(61_000)
         await crew.bed.core.upkeep.tick()
