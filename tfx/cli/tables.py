@@ -58,9 +58,11 @@ def _needs(console: Console, table: Table) -> int:
 def _records(table: Table) -> Iterator[str]:
     """Yield each row as its name and, indented below, what is not empty of it."""
     heads = [str(column.header) for column in table.columns]
-    width = max(map(len, heads))
-    for cells in zip(*(column.cells for column in table.columns), strict=True):
-        name, *rest = map(_text, cells)
+    columns = [[_text(cell) for cell in column.cells] for column in table.columns]
+    told = [head for head, column in zip(heads, columns, strict=True) if not {*column} <= _NOTHING]
+    width = max(map(len, told[1:]), default=0)
+    for cells in zip(*columns, strict=True):
+        name, *rest = cells
         yield name
         for head, value in zip(heads[1:], rest, strict=True):
             if value not in _NOTHING:
