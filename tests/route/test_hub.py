@@ -15,6 +15,8 @@ import pytest
 
 from tests.hub.running import RunningHub, start
 from tests.route.fakes import Bench, wait_until
+from tfx.core.identity import identify
+from tfx.hub.ancestry import facts_of
 
 
 @pytest.fixture
@@ -62,6 +64,27 @@ def test_r9_the_name_is_reused_and_two_at_once_have_two(bench: Bench, hub: Runni
 
 def online(hub: RunningHub) -> int:
     return sum(agent["state"] == "online" for agent in agents(hub).values())
+
+
+def test_k_27_the_agent_of_a_run_does_not_get_its_callers_name(
+    bench: Bench, hub: RunningHub
+) -> None:
+    me = identify()
+    assert me is not None
+    boss = hub.call("attach", cli="x", workspace="/w", process=facts_of(me), agent_id="boss")
+    bench.extra["TFX_AGENT_ID"] = "boss"
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "kid"}}
+    (bench.notes / "lines").write_text(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}) + "\n"
+    )
+    bench.behave(
+        f'echo "[${{TFX_AGENT_ID-unset}}]"; {sys.executable} -m tfx hub bridge <"$FAKE_DIR/lines"'
+    )
+    output = bench.json("executor", "p")["output"]
+    assert output.startswith("[unset]\n{")
+    assert set(agents(hub)) == {"boss", "executor.codex.cwd", "kid.cwd"}
+    again = hub.call("attach", cli="x", workspace="/w", process=facts_of(me), find_only=True)
+    assert again["lease_id"] == boss["lease_id"]
 
 
 def test_r9_the_result_is_published_and_the_run_is_in_the_trace(

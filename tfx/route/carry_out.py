@@ -21,6 +21,7 @@ from tfx.route.signals import Interrupts
 from tfx.route.table import Table
 
 QUICK_S = 5.0
+_OF_THE_CALLER = frozenset({"TFX_AGENT_ID"})  # the agent is one of its own (K-27)
 _DIED_SILENTLY = "{cli} died at once without output and was started once more"
 
 
@@ -32,9 +33,9 @@ def carry_out(paths: Paths, table: Table, job: Job) -> Job:
     jobs = Jobs(paths)
     directory = jobs.directory(job.job)
     files = Files(directory / "prompt", directory / "stdout", directory / "stderr")
-    order = Order(
-        job.argv, {**paths.env, "PATH": job.search_path}, Path(job.cwd), float(job.timeout_s)
-    )
+    env = {name: value for name, value in paths.env.items() if name not in _OF_THE_CALLER}
+    env["PATH"] = job.search_path
+    order = Order(job.argv, env, Path(job.cwd), float(job.timeout_s))
     job = replace(job, worker=identify())
     jobs.save(job)
     bus = announce.join(paths, job, files.prompt)
