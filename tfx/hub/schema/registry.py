@@ -92,12 +92,23 @@ def fill(connection: database.Connection, version: int = CURRENT) -> None:
     database.script(connection, schema_text(version))
     if version == 1:
         return
+    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0, 0)")
+    restamp(connection, version, FOLD)
+
+
+def restamp(connection: database.Connection, version: int, fold: int | None = None) -> None:
+    """Write into the file what it is now: header, version, hash of its own objects, fold (U-31).
+
+    Without `fold` the stamp keeps the one it names. Runs in the caller's transaction, of which
+    the header's `user_version` is a part too (EV-M1).
+    """
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
     connection.execute(f"PRAGMA user_version = {version}").fetchall()
-    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0, 0)")
     connection.execute(
-        "INSERT INTO stamp VALUES (1, ?, ?, ?)",
-        (version, identify(connection).schema_hash, FOLD),
+        "INSERT INTO stamp VALUES (1, ?1, ?2, coalesce(?3, (SELECT fold_version FROM stamp))) "
+        "ON CONFLICT (one) DO UPDATE SET schema_version = excluded.schema_version, "
+        "schema_hash = excluded.schema_hash, fold_version = excluded.fold_version",
+        (version, identify(connection).schema_hash, fold),
     )
 
 
@@ -181,12 +192,12 @@ def _judge_stamped(identity: Identity, stamp: Stamp) -> Judgement:
     if not identity.schema_hash == stamp.schema_hash == HASHES.get(version):
         found = differences(identity, reference(version if version in HASHES else CURRENT))
         return Judgement(Verdict.TAMPERED, version, found or ("the stamp names another schema",))
+    if stamp.fold_version > FOLD:
+        return Judgement(Verdict.NEWER, version)
     if version < CURRENT:
         return Judgement(Verdict.OLDER, version)
-    if stamp.fold_version == FOLD:
-        return Judgement(Verdict.CURRENT, version)
-    newer = stamp.fold_version > FOLD
-    return Judgement(Verdict.NEWER if newer else Verdict.OTHER_FOLD, version)
+    current = stamp.fold_version == FOLD
+    return Judgement(Verdict.CURRENT if current else Verdict.OTHER_FOLD, version)
 
 
 def refuse_unless_current(identity: Identity, path: str) -> None:
