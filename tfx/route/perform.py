@@ -32,7 +32,7 @@ _NATIVE_CALLER = "CLAUDECODE"
 class Order:
     """What the caller typed, paths absolute; `cli` and `timeout_s` None for the table's own.
 
-    `on_terminal`: a person typed it.
+    `on_terminal`: a person typed it. `task`: the run is a turn of that one of the workspace.
     """
 
     role: str
@@ -45,6 +45,7 @@ class Order:
     background: bool = False
     skip_approvals: bool = False
     on_terminal: bool = False
+    task: int | None = None
 
 
 def perform(paths: Paths, order: Order) -> Result[Outcome | Delegation]:
@@ -146,6 +147,7 @@ def _record(name: str, order: Order, aim: _Aim, chosen: Chosen, argv: tuple[str,
         started_at_ms=time.time_ns() // 1_000_000,
         background=order.background,
         approvals_skipped=order.skip_approvals,
+        task=order.task,
     )
 
 

@@ -40,7 +40,10 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The record of one run. `argv` never holds the prompt; `worker` is who looks after it."""
+    """The record of one run. `argv` never holds the prompt; `worker` is who looks after it.
+
+    `task` is the number of the hub's task that it is a turn of.
+    """
 
     job: str
     role: str
@@ -66,6 +69,7 @@ class Job:
     tokens: int | None = None
     issues: tuple[Issue, ...] = ()
     topic: str | None = None
+    task: int | None = None
 
     @property
     def is_over(self) -> bool:
@@ -122,6 +126,7 @@ class Outcome:
     output_bytes: int = 0
     output_cut: bool = False
     errors: str = ""
+    task: int | None = None
 
     @classmethod
     def of(cls, job: Job, directory: Path) -> Outcome:
@@ -147,6 +152,7 @@ class Outcome:
             notices=job.notices,
             log=directory / "stdout",
             error_log=directory / "stderr",
+            task=job.task,
         )
 
     def result(self) -> Result[Outcome]:
