@@ -24,7 +24,7 @@ ELSEWHERE = {
     "register": "agents register themselves; the bridge and the hooks attach",
     "attach": "bridge, hook, status line and route",
     "heartbeat": "every call is one",
-    "deregister": "the bridge at its end",
+    "deregister": "route at its end; a bridge's client may live on",
     "handoff": "agents",
     "read_message": "agents; people see whole messages in a trace",
     "request_human_input": "agents",

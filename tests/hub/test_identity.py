@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.hub.running import RunningHub
+from tests.route.fakes import wait_until
 from tests.support import TFX
 
 ASSETS = Path(__file__).parents[2] / "assets"
@@ -160,3 +161,24 @@ def test_k_27_a_hook_tells_no_mail_of_another_process_with_the_same_name(
     other = client(workspace, TFX_AGENT_ID="ann")  # its bridge has made no call yet
     assert told(other) == ""
     assert "unread" not in status_line(other)
+
+
+def test_wk_l24_the_end_of_a_bridge_ends_no_session_and_the_end_of_its_client_does(
+    hub: RunningHub, client: Callable[..., Client]
+) -> None:
+    workspace = hub.home / "work"
+    ann = client(workspace, TFX_AGENT_ID="ann")
+    ann.bridged()  # it ended in order
+    task = ann.tfx("task", "add", "something", "--accept")["task"]["task"]
+    lease = ann.tfx("lease", "claim", str(task))["lease"]
+    ann.bridged()
+
+    def now() -> Any:  # noqa: ANN401  (JSON of the hub under test)
+        status = hub.call("work_status", room=str(workspace), lease_id=lease["lease_id"])
+        return status["leases"][0]
+
+    assert now()["state"] == "active"
+    ann.process.kill()
+    ann.process.wait(20)
+    assert wait_until(lambda: now()["state"] != "active")
+    assert (now()["state"], now()["reason"]) == ("revoked", "session ended")
