@@ -182,3 +182,14 @@ def test_wk_l24_the_end_of_a_bridge_ends_no_session_and_the_end_of_its_client_do
     ann.process.wait(20)
     assert wait_until(lambda: now()["state"] != "active")
     assert (now()["state"], now()["reason"]) == ("revoked", "session ended")
+
+
+def test_k_27_a_name_that_no_process_has_is_whoever_is_called_so(
+    hub: RunningHub, client: Callable[..., Client]
+) -> None:
+    hub.register("ann")  # by a program that said no process
+    ann = client(hub.home / "work", TFX_AGENT_ID="ann")
+    hub.call("publish", from_="operator", to="ann", topic="t", payload={})
+    assert "1 unread" in status_line(ann)
+    assert "1 new for ann," in told(ann)
+    assert len(ann.tfx("hub", "poll")["messages"]) == 1
