@@ -14,7 +14,7 @@ from tfx.errors import TfxError
 from tfx.hub.models import AgentId, Limits, OpId
 from tfx.hub.occupancy_models import InvocationKind
 from tfx.hub.wire import admin, agents, invocations, leases, work
-from tfx.hub.work_models import LeaseState, TaskStatus
+from tfx.hub.work_models import LeaseState, TaskStatus, WantedStatus
 
 ROOM = "/home/u/work/app"
 Story = Callable[[Bed], Awaitable[None]]
@@ -62,7 +62,7 @@ class Held:
                 task=self.number,
                 lease_id=self.lease.lease_id,
                 epoch=self.lease.epoch,
-                status=status,
+                status=WantedStatus(status.value),
             ),
         )
 
@@ -75,7 +75,7 @@ class Held:
                 task=self.number,
                 lease_id=self.lease.lease_id,
                 epoch=self.lease.epoch,
-                status=status,
+                status=WantedStatus(status.value),
             ),
         )
 
