@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.hub.conftest import Play
@@ -152,6 +153,52 @@ def test_h_61_the_name_of_a_dead_process_is_taken_with_its_inbox(play: Play) -> 
         assert len((await bed.poll("ann")).messages) == 1
 
     play(story)
+
+
+def test_h_61_a_name_asked_for_is_taken_from_a_session_without_a_process(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("ann")
+        await bed.register("bob.2")
+        assert (await attach(bed, facts_of(), agent_id="ann")).agent_id == "ann"
+        other = facts_of(pid=1, start=start_token(1) or "x")
+        await attach(bed, other, agent_id="bob")
+        third = await attach(bed, facts_of(), agent_id="bob")
+        assert third.agent_id == "bob.3"  # nobody asked for the name of who is bob.2
+
+    play(story)
+
+
+def test_ev_b4_a_name_of_a_process_that_cannot_be_seen_is_held_until_its_deadline(
+    play: Play,
+) -> None:
+    far = msgspec.structs.replace(facts_of(pid=2, start="7"), host="another-host")
+
+    async def story(bed: Bed) -> None:
+        for asked in ("ann", None):
+            first = await attach(bed, far, agent_id=asked)
+            held = await attach(bed, facts_of(start="1"), agent_id=asked)
+            assert held.agent_id == f"{first.agent_id}.2"
+        await bed.tick(600_000)  # its lease is over, and it could have called
+        assert (await attach(bed, facts_of(), agent_id="ann")).agent_id == "ann"
+
+    play(story)
+
+
+def test_ev_b9_a_deadline_frees_no_name_before_everybody_could_call(tmp_path: Path) -> None:
+    path, clock = tmp_path / "hub.db", FakeClock()
+    far = msgspec.structs.replace(facts_of(pid=2, start="7"), host="another-host")
+
+    async def first(bed: Bed) -> None:
+        await attach(bed, far, agent_id="ann")
+
+    async def after_hours(bed: Bed) -> None:
+        assert (await attach(bed, facts_of(), agent_id="ann")).agent_id == "ann.2"
+        await bed.tick(60_000)
+        assert (await attach(bed, facts_of(start="1"), agent_id="ann")).agent_id == "ann"
+
+    with_bed(path, first, clock=clock)
+    clock.pass_ms(3_600_000)
+    with_bed(path, after_hours, clock=clock, instance="instance-2")
 
 
 def test_k_27_a_look_for_a_name_tells_whether_another_process_has_it(play: Play) -> None:

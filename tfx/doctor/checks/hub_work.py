@@ -25,7 +25,7 @@ LONG_CALL_MS: Final = 4 * HOUR_MS
 """A holder that lives may be silent for its longest tool call (WK-D1)."""
 UNPROVEN_MS: Final = HOUR_MS
 """So long one may be silent whose end could never be proven: it named no process we can see."""
-START_HUB: Final = Remedy("the hub ends it as soon as it runs", "tfx hub start")
+START_HUB: Final = Remedy("the hub sees to it once it runs", "tfx hub start")
 _SHOWN: Final = 8
 _SWEPT_WITHIN_MS: Final = MINUTE_MS
 

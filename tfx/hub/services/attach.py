@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tfx.core.identity import Liveness, ProcessIdentity
 from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import AgentId, AgentState, LeaseId, topic_name
+from tfx.hub.services.judge import GRACE_MS
 from tfx.hub.services.life import identity_of, open_session, own_name
 from tfx.hub.store import agents
 from tfx.hub.store.ids import new_id
@@ -97,7 +98,9 @@ class Attach:
     ) -> tuple[AgentId, None, int, bool] | None:
         """Return the agent that a process is only named after, unless another process is it."""
         known = None if own is None else agents.find(tx, own)
-        if known is None or (known.process is not None and not self._is_free(known, process, 0)):
+        if known is None:
+            return None
+        if known.process is not None and not self._is_free(known, process, tx.now_ms):
             return None
         return known.id, None, known.ttl_ms, False
 
@@ -114,19 +117,25 @@ class Attach:
                 if known is None:
                     return name
                 is_ours = own is not None or known.workspace == request.workspace
-                if is_ours and self._is_free(known, process, tx.now_ms):
+                unproven = name == own and known.process is None  # by a program that said none
+                if is_ours and (unproven or self._is_free(known, process, tx.now_ms)):
                     return name
                 if not is_ours:
                     break
         raise StateConflict(f"no free name is left for {own or plain}", code="names-exhausted")
 
     def _is_free(self, known: AgentRow, process: ProcessIdentity, now_ms: int) -> bool:
-        """Say whether nobody is this agent now, by proof where its process is known."""
+        """Say whether nobody is this agent now: by proof, or by its deadline where none can be had.
+
+        A deadline counts only once everybody had the time to call (EV-B4, EV-B9).
+        """
         if known.session is None or known.process == process:
             return True
-        if known.process is not None:
-            return self._life.liveness(known.process) is Liveness.DEAD
-        return self._life.state(known, now_ms) is not AgentState.ONLINE
+        life = Liveness.UNKNOWN if known.process is None else self._life.liveness(known.process)
+        if life is not Liveness.UNKNOWN:
+            return life is Liveness.DEAD
+        lapsed = self._life.state(known, now_ms) is not AgentState.ONLINE
+        return lapsed and self._store.clock.steady_ms() >= GRACE_MS
 
 
 def _numbered(base: str) -> Iterator[AgentId]:
