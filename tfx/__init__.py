@@ -1,3 +1,3 @@
 """tfx: one described state for every coding-agent CLI on a machine."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

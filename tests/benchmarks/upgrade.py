@@ -1,18 +1,21 @@
 """An upgrade of a generated database beside the physical floor of the same run.
 
-    python -m tests.benchmarks.upgrade [MEGABYTES]...
+    python -m tests.benchmarks.upgrade [--from VERSION] [--rounds N] [MEGABYTES]...
 
 Prints seconds and peak memory of each phase, the longest silence of the progress, and the floor:
-a plain backup with fsync, the checks, and INSERT…SELECT of the changed tables with their indexes.
+a plain backup with fsync, each check once, the comparison of the rows that stay, and
+INSERT…SELECT of the changed tables with their indexes. From version 2 on the run must stay within
+1.5 times of it (U-11); adoption is linear (K-40).
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import random
 import resource
-import sys
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,13 +24,17 @@ from pathlib import Path
 import apsw
 
 from tests.upgrade.scenes import BASE, LAST_MS, Site, empty_v1
+from tests.upgrade.version2 import filled_v2
+from tfx.core import database
 from tfx.core.paths import Paths
-from tfx.hub.schema import registry
-from tfx.upgrade import run
+from tfx.hub.schema import kept, registry, steps
+from tfx.upgrade import functions, run
 from tfx.upgrade.model import Progress, Receipt, Task
 
 PAYLOAD_BYTES = 620
 BATCH = 5_000
+BYTES_A_MESSAGE = 1_480
+"""Of a database of version 2 with payloads of that size: log, projections and indexes."""
 
 
 def generate(path: Path, megabytes: int) -> None:
@@ -137,19 +144,44 @@ def sync(path: Path) -> None:
     os.close(descriptor)
 
 
-def floor_of(path: Path, place: Path) -> dict[str, tuple[float, float]]:
-    """Measure what cannot be avoided: backup, digest, checks, and the rows written once."""
+def scan(copy: Path, step: steps.Step) -> None:
+    """Look once for the rows that the next version cannot represent."""
+    connection = apsw.Connection(str(copy))
+    connection.pragma("cache_size", -65_536)
+    functions.add(connection)
+    step.scan(connection)
+    connection.close()
+
+
+def compare(path: Path, copy: Path, tables: tuple[str, ...]) -> None:
+    """Compare the rows that a step keeps with those of a copy, once."""
+    connection = apsw.Connection(
+        database.uri(path, "mode=ro"), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    )
+    connection.pragma("cache_size", -65_536)
+    connection.execute("ATTACH ? AS old", (database.uri(copy, "mode=ro&immutable=1"),))
+    assert kept.differences(connection, tables, lambda *_: None) == []
+    connection.close()
+
+
+def floor_of(path: Path, place: Path, version: int) -> dict[str, tuple[float, float]]:
+    """Measure what cannot be avoided: backup, digest, checks, rows compared or written once."""
     copy, rebuilt = place / "copy.db", place / "rebuilt.db"
+    step = steps.STEPS[version]
     found = {
         "backup + fsync": timed(lambda: back_up(path, copy)),
         "SHA-256": timed(lambda: digest(copy)),
         "integrity_check": timed(lambda: check(copy, "integrity_check")),
         "foreign_key_check": timed(lambda: check(copy, "foreign_key_check")),
         "quick_check": timed(lambda: check(copy, "quick_check")),
-        "INSERT...SELECT, indexes": timed(lambda: rebuild(copy, rebuilt)),
+        "rows scanned": timed(lambda: scan(copy, step)),
     }
+    if step.rebuilt:
+        found["INSERT...SELECT, indexes"] = timed(lambda: rebuild(copy, rebuilt))
+    if step.kept:
+        found["rows compared"] = timed(lambda: compare(path, copy, step.kept))
     copy.unlink()
-    rebuilt.unlink()
+    rebuilt.unlink(missing_ok=True)
     return found
 
 
@@ -174,30 +206,44 @@ def upgraded(site: Site) -> tuple[Receipt, float, float, float]:
     return receipt, wall, cpu, silence
 
 
-def report(megabytes: int) -> None:
-    """Generate, measure and print one size."""
-    with tempfile.TemporaryDirectory() as name:
-        home = Path(name) / "home"
-        site = Site(home)
-        site.database.parent.mkdir(parents=True, mode=0o700)
-        generate(site.database, megabytes)
-        size = site.database.stat().st_size
-        floor = floor_of(site.database, Path(name))
-        receipt, wall, cpu, silence = upgraded(site)
-    floor_wall = sum(each[0] for each in floor.values())
-    floor_cpu = sum(each[1] for each in floor.values())
-    print(f"\n{size / 1e6:.0f} MB, {receipt.rows['messages'].before:,} messages")
-    for title, (seconds, used) in floor.items():
-        print(f"  floor  {title:28} {seconds:8.2f} s wall {used:8.2f} s CPU")
-    for each in receipt.phases:
-        print(f"  phase  {each.phase.value:28} {each.seconds:8.2f} s wall "
-              f"{each.peak_bytes / 1e6:8.0f} MB peak")  # fmt: skip
-    print(f"  floor  {'all':28} {floor_wall:8.2f} s wall {floor_cpu:8.2f} s CPU")
-    print(f"  run    {'all':28} {wall:8.2f} s wall {cpu:8.2f} s CPU = "
-          f"{wall / floor_wall:.2f} x wall, {cpu / floor_cpu:.2f} x CPU; "
-          f"longest silence {silence:.2f} s")  # fmt: skip
+def report(megabytes: int, version: int, rounds: int) -> None:
+    """Generate, measure and print one size; of several rounds the median ratio."""
+    ratios: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as name:
+            site = Site(Path(name) / "home")
+            site.database.parent.mkdir(parents=True, mode=0o700)
+            if version == 1:
+                generate(site.database, megabytes)
+            else:
+                filled_v2(site.database, megabytes * 1_000_000 // BYTES_A_MESSAGE, PAYLOAD_BYTES)
+            size = site.database.stat().st_size
+            floor = floor_of(site.database, Path(name), version)
+            receipt, wall, cpu, silence = upgraded(site)
+        floor_wall = sum(each[0] for each in floor.values())
+        floor_cpu = sum(each[1] for each in floor.values())
+        ratios.append((wall / floor_wall, cpu / floor_cpu))
+        print(f"\n{size / 1e6:.0f} MB, {receipt.rows['messages'].before:,} messages, "
+              f"version {receipt.from_version} to {receipt.to_version}")  # fmt: skip
+        for title, (seconds, used) in floor.items():
+            print(f"  floor  {title:28} {seconds:8.2f} s wall {used:8.2f} s CPU")
+        for each in receipt.phases:
+            print(f"  phase  {each.phase.value:28} {each.seconds:8.2f} s wall "
+                  f"{each.peak_bytes / 1e6:8.0f} MB peak")  # fmt: skip
+        print(f"  floor  {'all':28} {floor_wall:8.2f} s wall {floor_cpu:8.2f} s CPU")
+        print(f"  run    {'all':28} {wall:8.2f} s wall {cpu:8.2f} s CPU = "
+              f"{wall / floor_wall:.2f} x wall, {cpu / floor_cpu:.2f} x CPU; "
+              f"longest silence {silence:.2f} s")  # fmt: skip
+    walls, cpus = zip(*ratios, strict=True)
+    print(f"  median of {rounds}: {statistics.median(walls):.2f} x wall, "
+          f"{statistics.median(cpus):.2f} x CPU")  # fmt: skip
 
 
 if __name__ == "__main__":
-    for wanted in [int(each) for each in sys.argv[1:]] or [100]:
-        report(wanted)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--from", dest="version", type=int, default=1, choices=sorted(steps.STEPS))
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("megabytes", type=int, nargs="*", default=[100])
+    wanted = parser.parse_args()
+    for each_size in wanted.megabytes:
+        report(each_size, wanted.version, wanted.rounds)

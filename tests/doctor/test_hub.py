@@ -332,11 +332,12 @@ def test_d110_a_sound_database_is_ok_and_unchanged(clinic: Clinic, stopped: HubF
     assert stopped.database.exists()
 
 
-def test_must_show_an_old_schema_names_upgrade(clinic: Clinic) -> None:
+@pytest.mark.parametrize("version", range(1, registry.CURRENT))
+def test_must_show_an_old_schema_names_upgrade(clinic: Clinic, version: int) -> None:
     path = files(clinic).database
     path.parent.mkdir(parents=True, mode=0o700)
     connection = db.open_writer(path, create=True)
-    registry.create(connection, 1)
+    registry.create(connection, version)
     connection.close()
     found = schema(clinic)
     assert (found.status, commands(found)) == (Status.WARN, ["tfx upgrade"])

@@ -16,56 +16,61 @@ from tests.faults import upgrade
 from tests.upgrade.scenes import unpack
 from tfx.upgrade.model import Line, Task
 
-TASKS = (Task.UPGRADE, Task.ADOPT, Task.RESTORE)
+CASES = [(task, version) for version in upgrade.SOURCES for task in upgrade.tasks_from(version)]
 CODES = ("disk-full", "io", None)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("version", upgrade.SOURCES)
+@pytest.mark.parametrize("seed", range(3))
 def test_u9_u88_a_killed_worker_leaves_the_old_or_the_new_database(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, version: int
 ) -> None:
-    upgrade.kill_worker(tmp_path, seed)
+    upgrade.kill_worker(tmp_path, seed, version)
 
 
+@pytest.mark.parametrize("version", upgrade.SOURCES)
 @pytest.mark.parametrize("seed", range(2))
 def test_u9_u89_a_killed_parent_leaves_the_old_or_the_new_database(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, version: int
 ) -> None:
-    upgrade.kill_parent(tmp_path, seed)
+    upgrade.kill_parent(tmp_path, seed, version)
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("task", "version"), CASES)
 def test_u10_u90_a_failing_disk_leaves_the_old_or_the_new_database(
-    tmp_path: Path, task: Task, code: str | None
+    tmp_path: Path, task: Task, version: int, code: str | None
 ) -> None:
-    said = upgrade.sweep(tmp_path, task, code, stride=29, first=3)
-    assert sum(said.values()) > 3
+    stride = 67 if version == 1 else 31
+    said = upgrade.sweep(tmp_path, task, code, stride=stride, first=3, version=version)
+    assert sum(said.values()) >= 3
     assert set(said) != {"done"}
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(3_600)
-def test_u9_u88_a_hundred_killed_workers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", upgrade.SOURCES)
+def test_u9_u88_a_hundred_killed_workers(tmp_path: Path, version: int) -> None:
     for seed in range(1_000, 1_100):
-        upgrade.kill_worker(tmp_path, seed)
+        upgrade.kill_worker(tmp_path, seed, version)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(3_600)
-def test_u9_u89_a_hundred_killed_parents(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", upgrade.SOURCES)
+def test_u9_u89_a_hundred_killed_parents(tmp_path: Path, version: int) -> None:
     for seed in range(2_000, 2_100):
-        upgrade.kill_parent(tmp_path, seed)
+        upgrade.kill_parent(tmp_path, seed, version)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("task", "version"), CASES)
 def test_u10_every_seventh_point_at_which_a_disk_can_fail(
-    tmp_path: Path, task: Task, code: str | None
+    tmp_path: Path, task: Task, version: int, code: str | None
 ) -> None:
-    upgrade.sweep(tmp_path, task, code, stride=7)
+    upgrade.sweep(tmp_path, task, code, stride=7, version=version)
 
 
 @pytest.mark.parametrize("small", ["store", "database"])

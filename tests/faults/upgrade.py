@@ -1,14 +1,16 @@
 """Kill, starve and unplug upgrades, adoptions and restores; after each the database is whole.
 
-    python -m tests.faults.upgrade [--kills N] [--stride N] [--seed N]
+    python -m tests.faults.upgrade [--kills N] [--stride N] [--seed N] [--from VERSION]...
 
-Every round leaves the complete old or the complete new database, and a second run ends well.
+Every round leaves the complete old or the complete new database, and a second run ends well. The
+sources are triflux's databases and those of every version of our own before this one.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -26,7 +28,7 @@ import apsw
 import msgspec
 import psutil
 
-from tests.faults.disks import Disk
+from tests.faults.disks import ERRORS, Disk
 from tests.upgrade.scenes import (
     NAMES,
     Site,
@@ -38,9 +40,10 @@ from tests.upgrade.scenes import (
     select,
     unpack,
 )
+from tests.upgrade.version2 import FROZEN, filled_v2, unpack_v2
 from tfx.core import locks
 from tfx.errors import TfxError
-from tfx.hub.schema import registry
+from tfx.hub.schema import from_v2, registry
 from tfx.hub.schema.identity import identify
 from tfx.hub.schema.registry import Verdict
 from tfx.upgrade import run
@@ -50,16 +53,23 @@ _UPGRADE = (
     Phase.INSPECT, Phase.LIVENESS, Phase.PREFLIGHT, Phase.BACKUP, Phase.VERIFY_BACKUP,
     Phase.PREPARE, Phase.TRANSFORM, Phase.VERIFY, Phase.COMMIT, Phase.CONFIRM,
 )  # fmt: skip
+_TWICE = (Phase.TRANSFORM, Phase.VERIFY)
+"""Phases that each step of a chain enters."""
 PHASES = {
     Task.UPGRADE: _UPGRADE,
     Task.ADOPT: (Phase.COPY, *_UPGRADE, Phase.PUBLISH),
     Task.RESTORE: (Phase.VERIFY_BACKUP, Phase.BACKUP, Phase.RESTORE, Phase.CONFIRM),
 }
+SOURCES = tuple(range(1, registry.CURRENT))
+"""The versions that are upgraded."""
+LARGE = 4_000
 Rows = dict[str, list[tuple[object, ...]]]
 
 
-def small(path: Path) -> Path:
-    """Make a small database of version 1: every fault point of it can be tried."""
+def small(path: Path, version: int = 1) -> Path:
+    """Make a small database of a version: every fault point of it can be tried."""
+    if version != 1:
+        return filled_v2(path, 12)
     change(
         empty_v1(path),
         *(agent(name, '["news"]') for name in ("ann", "bob")),
@@ -69,6 +79,14 @@ def small(path: Path) -> Path:
     )
     path.chmod(0o600)
     return path
+
+
+def rows_in(path: Path) -> Rows:
+    """Return every row of a database whose WAL, if any, stays beside it."""
+    with tempfile.TemporaryDirectory() as name:
+        for each in path.parent.glob(f"{path.name}*"):
+            shutil.copy2(each, name)
+        return everything(Path(name) / path.name)
 
 
 def site_in(place: Path) -> Site:
@@ -86,19 +104,23 @@ def verdict_of(path: Path, old: Rows) -> str:
     try:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         found = registry.judge(identify(connection)).verdict
-        if found is Verdict.CURRENT:
-            counted = connection.execute(
-                "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM agents), "
-                "(SELECT count(*) FROM human_requests)"
-            ).fetchall()
-            wanted = tuple(len(old[table]) for table in ("messages", "agents", "human_requests"))
-            assert counted == [wanted]
-            return "new"
     finally:
         connection.close()
+    if found is Verdict.CURRENT:
+        assert _arrived(path, old)
+        return "new"
     assert found is Verdict.OLDER, found
     assert everything(path) == old
     return "old"
+
+
+def _arrived(path: Path, old: Rows) -> bool:
+    """Return True when the old rows are in a database of this version."""
+    now = everything(path)
+    if "log" in old:
+        return all(now[table] == old[table] for table in (*from_v2.KEPT, "sqlite_sequence"))
+    counted = ("messages", "agents", "human_requests")
+    return all(len(now[table]) == len(old[table]) for table in counted)
 
 
 def ends_well(site: Site, task: Task, file: Path | None, old: Rows) -> None:
@@ -123,13 +145,15 @@ def ends_well(site: Site, task: Task, file: Path | None, old: Rows) -> None:
 # ---------------------------------------------------------------------------------- kills
 
 
-def kill_worker(place: Path, seed: int) -> str:
+def kill_worker(place: Path, seed: int, version: int = 1) -> str:
     """SIGKILL the worker at a random moment of a random phase."""
     chance = random.Random(seed)
-    task = chance.choice((Task.UPGRADE, Task.UPGRADE, Task.ADOPT, Task.RESTORE))
-    site, file, old = _large(place, task, chance)
-    before = everything(site.database) if site.database.exists() else None
+    other = Task.ADOPT if version == 1 else Task.UPGRADE
+    task = chance.choice((Task.UPGRADE, Task.UPGRADE, other, Task.RESTORE))
+    site, file, old = _large(place, task, chance, version)
+    before = rows_in(site.database) if site.database.exists() else None
     wanted, pause_s = chance.choice(PHASES[task]), chance.random() ** 2 * 0.08
+    times, last = 1 + (wanted in _TWICE and version == 1 and chance.random() < 0.5), None
     child = subprocess.Popen(
         run.worker_argv(), env=site.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, process_group=0,
@@ -140,7 +164,11 @@ def kill_worker(place: Path, seed: int) -> str:
     child.stdin.close()
     for raw in child.stdout:
         line = msgspec.json.decode(raw, type=Line)
-        if line.progress is not None and line.progress.phase is wanted:
+        if line.progress is None:
+            break
+        times -= line.progress.phase is wanted and last is not wanted
+        last = line.progress.phase
+        if not times:
             time.sleep(pause_s)
             break
     with contextlib.suppress(ProcessLookupError):
@@ -161,14 +189,15 @@ def kill_worker(place: Path, seed: int) -> str:
     return f"{task.value}, {wanted.value}: {found}"
 
 
-def _large(place: Path, task: Task, chance: random.Random) -> tuple[Site, Path | None, Rows]:
+def _large(
+    place: Path, task: Task, chance: random.Random, version: int
+) -> tuple[Site, Path | None, Rows]:
     site = site_in(place)
-    name = chance.choice(NAMES)
     if task is Task.ADOPT:
-        source = unpack(name, site.triflux)
+        source = unpack(chance.choice(NAMES), site.triflux)
         return site, source, everything(source)
-    unpack(name, site.database)
-    old = everything(site.database)
+    _unpack_large(site.database, chance, version)
+    old = rows_in(site.database)
     if task is Task.RESTORE:
         directory = Path(site.work(Task.UPGRADE).backup_directory or "")
         site.now_ms += 60_000
@@ -176,12 +205,23 @@ def _large(place: Path, task: Task, chance: random.Random) -> tuple[Site, Path |
     return site, None, old
 
 
-def kill_parent(place: Path, seed: int) -> str:
+def _unpack_large(path: Path, chance: random.Random, version: int) -> None:
+    if version == 1:
+        unpack(chance.choice(NAMES), path)
+        return
+    name = chance.choice((*FROZEN, None))
+    if name is None:
+        filled_v2(path, LARGE)
+    else:
+        unpack_v2(name, path)
+
+
+def kill_parent(place: Path, seed: int, version: int = 1) -> str:
     """SIGKILL the command at a random moment; its worker ends by itself."""
     chance = random.Random(seed)
     site = site_in(place)
-    unpack(chance.choice(NAMES), site.database)
-    old = everything(site.database)
+    _unpack_large(site.database, chance, version)
+    old = rows_in(site.database)
     child = subprocess.Popen(
         [sys.executable, "-m", "tfx", "upgrade", "--json"], env=site.env, cwd=site.home,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -211,13 +251,19 @@ def _wait_for_lock(site: Site) -> None:
 # --------------------------------------------------------------------------------- disks
 
 
-def prepared(place: Path, task: Task) -> tuple[Site, Path | None, Rows]:
-    """Return a site where a task can be done, its file, and the rows of version 1."""
+def tasks_from(version: int) -> tuple[Task, ...]:
+    """Return what can be done with a database of a version; only triflux's is adopted."""
+    own = (Task.UPGRADE, Task.RESTORE)
+    return (*own, Task.ADOPT) if version == 1 else own
+
+
+def prepared(place: Path, task: Task, version: int) -> tuple[Site, Path | None, Rows]:
+    """Return a site where a task can be done, its file, and the old rows."""
     site = site_in(place)
     if task is Task.ADOPT:
         source = small(site.triflux)
         return site, source, everything(source)
-    small(site.database)
+    small(site.database, version)
     old = everything(site.database)
     if task is Task.RESTORE:
         directory = Path(site.work(Task.UPGRADE).backup_directory or "")
@@ -226,9 +272,9 @@ def prepared(place: Path, task: Task) -> tuple[Site, Path | None, Rows]:
     return site, None, old
 
 
-def operations_of(place: Path, task: Task) -> int:
+def operations_of(place: Path, task: Task, version: int) -> int:
     """Return how many writes, syncs, truncations and deletions a whole run has."""
-    site, file, _ = prepared(place, task)
+    site, file, _ = prepared(place, task, version)
     disk = Disk()
     try:
         site.vfs = disk.label
@@ -238,9 +284,11 @@ def operations_of(place: Path, task: Task) -> int:
     return disk.count
 
 
-def fail_at(place: Path, task: Task, number: int, code: str | None, seed: int = 0) -> str:
+def fail_at(
+    place: Path, task: Task, number: int, code: str | None, seed: int = 0, version: int = 1
+) -> str:
     """Let the n-th operation fail, or the power go at it; return what the run said."""
-    site, file, old = prepared(place, task)
+    site, file, old = prepared(place, task, version)
     before = everything(site.database) if site.database.exists() else None
     disk = Disk(number, code)
     said = "done"
@@ -273,12 +321,14 @@ def _check_backup_named(site: Site) -> None:
         assert select(kept, "PRAGMA integrity_check") == [("ok",)]
 
 
-def sweep(place: Path, task: Task, code: str | None, stride: int, first: int = 1) -> Counter[str]:
+def sweep(
+    place: Path, task: Task, code: str | None, stride: int, first: int = 1, version: int = 1
+) -> Counter[str]:
     """Try every `stride`-th fault point from the first to behind the last."""
-    total = operations_of(place, task)
+    total = operations_of(place, task, version)
     said: Counter[str] = Counter()
     for number in range(first, total + 1, stride):
-        said[fail_at(place, task, number, code, number)] += 1
+        said[fail_at(place, task, number, code, number, version)] += 1
     return said
 
 
@@ -288,22 +338,29 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--stride", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--from", dest="versions", type=int, nargs="*", default=list(SOURCES))
     wanted = parser.parse_args()
-    rounds: tuple[tuple[str, Callable[[Path, int], str], int], ...] = (
-        ("SIGKILL of the worker", kill_worker, wanted.kills),
-        ("SIGKILL of the parent", kill_parent, wanted.kills),
+    rounds: tuple[tuple[str, Callable[[Path, int, int], str]], ...] = (
+        ("SIGKILL of the worker", kill_worker),
+        ("SIGKILL of the parent", kill_parent),
     )
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        for title, kill, number in rounds:
-            seen = Counter(kill(place, wanted.seed + each) for each in range(number))
-            print(f"{title}: {number} rounds, all whole: {dict(sorted(seen.items()))}", flush=True)
-        for task in (Task.UPGRADE, Task.ADOPT, Task.RESTORE):
-            for code in ("disk-full", "io", None):
-                said = sweep(place, task, code, wanted.stride)
-                what = code or "power loss"
+        for version in wanted.versions:
+            for title, kill in rounds:
+                seen = Counter(
+                    kill(place, wanted.seed + each, version) for each in range(wanted.kills)
+                )
                 print(
-                    f"{task}, {what}: {sum(said.values())} points, all whole: {dict(said)}",
+                    f"from {version}, {title}: {wanted.kills} rounds, all whole: "
+                    f"{dict(sorted(seen.items()))}",
+                    flush=True,
+                )
+            for task, code in itertools.product(tasks_from(version), (*ERRORS, None)):
+                said = sweep(place, task, code, wanted.stride, version=version)
+                print(
+                    f"from {version}, {task}, {code or 'power loss'}: {sum(said.values())} points, "
+                    f"all whole: {dict(said)}",
                     flush=True,
                 )
     return 0

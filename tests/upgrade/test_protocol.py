@@ -35,7 +35,7 @@ from tfx.errors import (
     StateConflict,
 )
 from tfx.hub.schema import registry, steps
-from tfx.hub.schema.from_v1 import Outcome
+from tfx.hub.schema.outcome import Outcome, Tell
 from tfx.upgrade import manifest, migrate, tasks
 from tfx.upgrade.manifest import Stage
 from tfx.upgrade.model import Phase, State, Task
@@ -54,9 +54,13 @@ def test_must_show_v1_is_upgraded_and_a_second_run_changes_nothing(site: Site) -
     path = unpack("3.1.0-dev.2", site.database)
     inode = path.stat().st_ino
     receipt = site.work(Task.UPGRADE)
-    assert (receipt.state, receipt.from_version, receipt.to_version) == (State.UPGRADED, 1, 2)
+    assert (receipt.state, receipt.from_version, receipt.to_version) == (
+        State.UPGRADED,
+        1,
+        registry.CURRENT,
+    )
     assert receipt.from_schema_hash == registry.HASHES[1]
-    assert receipt.to_schema_hash == registry.HASHES[2]
+    assert receipt.to_schema_hash == registry.HASHES[registry.CURRENT]
     assert receipt.rows["messages"].before == receipt.rows["messages"].after == 1_575
     assert [each.phase for each in receipt.phases][-1] is Phase.CONFIRM
     assert path.stat().st_ino == inode
@@ -86,7 +90,7 @@ def test_u74_u75_a_backup_is_private_immutable_and_says_what_it_is(site: Site) -
     assert sha256(kept) == found.sha256 == receipt.backup_sha256
     assert everything(kept) == before
     assert found.rows["assign_jobs"] == 225
-    assert (found.from_version, found.to_version) == (1, 2)
+    assert (found.from_version, found.to_version) == (1, registry.CURRENT)
 
 
 def test_u99_rows_that_lie_only_in_the_wal_are_preserved_and_wal_comes_back(site: Site) -> None:
@@ -194,7 +198,7 @@ def test_u13_another_fold_version_is_backed_up_and_refolded(
     monkeypatch.setattr(registry, "FOLD", registry.FOLD + 1)
     site.now_ms += 60_000
     receipt = site.work(Task.UPGRADE)
-    assert (receipt.state, receipt.from_version) == (State.UPGRADED, 2)
+    assert (receipt.state, receipt.from_version) == (State.UPGRADED, registry.CURRENT)
     assert receipt.backup_directory is not None
     assert select(path, "SELECT sum(attempts) FROM deliveries") == [(0,)]
     assert select(path, "SELECT fold_version FROM stamp") == [(registry.FOLD,)]
@@ -234,7 +238,7 @@ def test_u107_a_step_that_raises_or_loses_rows_leaves_the_old_database(
     before = everything(path)
     real = steps.STEPS[1]
 
-    def loses(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
+    def loses(connection: database.Connection, now_ms: int, tell: Tell) -> Outcome:
         outcome = real.transform(connection, now_ms, tell)
         connection.execute("INSERT INTO forgetting SELECT max(stream) FROM messages")
         connection.execute("DELETE FROM deliveries WHERE message IN (SELECT * FROM forgetting)")
@@ -243,7 +247,7 @@ def test_u107_a_step_that_raises_or_loses_rows_leaves_the_old_database(
         connection.execute("DELETE FROM forgetting")
         return outcome
 
-    def changes(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
+    def changes(connection: database.Connection, now_ms: int, tell: Tell) -> Outcome:
         outcome = real.transform(connection, now_ms, tell)
         [guard] = [o.sql for o in registry.objects_of(2) if "log_is_never_edited" in o.sql]
         connection.execute("DROP TRIGGER log_is_never_edited")
@@ -251,17 +255,14 @@ def test_u107_a_step_that_raises_or_loses_rows_leaves_the_old_database(
         connection.execute(guard)
         return outcome
 
-    def raises(connection: database.Connection, now_ms: int, tell: steps.Tell) -> Outcome:
+    def raises(connection: database.Connection, now_ms: int, tell: Tell) -> Outcome:
         real.transform(connection, now_ms, tell)
         raise apsw.SQLError("in the middle")
 
     broken_steps = ((loses, Phase.VERIFY), (changes, Phase.VERIFY), (raises, Phase.TRANSFORM))
     for transform, phase in broken_steps:
-        broken = steps.Step(
-            1, 2, may_leave_out=True, rebuilt=real.rebuilt, scan=real.scan,
-            transform=transform, prove=real.prove,
-        )  # fmt: skip
-        monkeypatch.setattr(steps, "STEPS", {1: broken})
+        broken = dataclasses.replace(real, transform=transform)
+        monkeypatch.setattr(steps, "STEPS", {**steps.STEPS, 1: broken})
         with pytest.raises(OperationFailed):
             site.work(Task.UPGRADE)
         assert site.reporter.phase is phase
@@ -309,7 +310,8 @@ def test_u108_a_writer_meanwhile_gets_busy(site: Site) -> None:
 
     site.on_phase = write
     assert site.work(Task.UPGRADE).state is State.UPGRADED
-    assert seen == ["busy"] * 3
+    assert seen == ["busy"] * len(seen)
+    assert len(seen) == 4, "each of the two steps is a transformation"
 
 
 def test_u110_a_backup_that_is_gone_before_the_commit_stops_it(

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.upgrade.scenes import NAMES, Site, change, empty_v1, message, select, unpack
+from tests.upgrade.version2 import filled_v2
 from tfx.core import database
 from tfx.errors import StateConflict
-from tfx.hub.schema import registry
+from tfx.hub.schema import registry, steps
 from tfx.hub.schema.identity import identify, tokens_of
 from tfx.hub.schema.registry import Verdict
 from tfx.upgrade.model import State, Task
@@ -149,9 +150,25 @@ def test_u36_an_older_sqlite_gives_the_same_hashes(tmp_path: Path) -> None:
         assert {(kind, name): tokens_of(sql) for kind, name, _, sql in objects} == mine
 
 
-def test_u39_every_step_ends_in_the_hash_of_a_fresh_database(site: Site) -> None:
-    change(empty_v1(site.database), message("m"))
+@pytest.mark.parametrize("version", range(1, registry.CURRENT))
+def test_u39_every_version_is_brought_to_the_hash_of_a_fresh_database(
+    site: Site, version: int
+) -> None:
+    if version == 1:
+        change(empty_v1(site.database), message("m"))
+    else:
+        filled_v2(site.database, 20)
     site.work(Task.UPGRADE)
     connection = database.open_inspector(site.database)
     assert identify(connection).schema_hash == registry.HASHES[registry.CURRENT]
     connection.close()
+
+
+def test_u37_u38_every_version_has_its_text_its_hash_and_one_step_to_the_next() -> None:
+    assert sorted(registry.HASHES) == list(range(1, registry.CURRENT + 1))
+    assert sorted(steps.STEPS) == list(range(1, registry.CURRENT))
+    assert all((each.source, each.target) == (at, at + 1) for at, each in steps.STEPS.items())
+    for step in list(steps.STEPS.values())[1:]:
+        objects = registry.objects_of(step.source)
+        tables = {each.table for each in objects if each.type == "table"}
+        assert {*step.kept, *step.rebuilt, "stamp"} == tables, "no table is without a proof"

@@ -73,10 +73,11 @@ def quick_check(connection: Connection) -> list[str]:
     return [] if found == ["ok"] else found
 
 
-def integrity_check(connection: Connection) -> list[str]:
-    """Return what `integrity_check` finds wrong; empty means sound."""
+def integrity_check(connection: Connection, table: str | None = None) -> list[str]:
+    """Return what `integrity_check` finds wrong, in one table with its indexes or everywhere."""
+    wanted = "20" if table is None else f"'{table}'"
     with errors_typed():
-        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+        found = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({wanted})")]
     return [] if found == ["ok"] else found
 
 

@@ -24,8 +24,8 @@ from tfx.upgrade.model import Phase, Receipt
 if TYPE_CHECKING:
     from tfx.upgrade.backup import Tools
 
-_EMPTY: Final = ("messages", "human_requests")
-"""A destination with rows in one of these is somebody's mail, and is kept (K-34)."""
+_EMPTY: Final = ("messages", "human_requests", "tasks", "locks", "invocations")
+"""A destination with rows in one of these is somebody's mail or work, and is kept (K-34)."""
 COPIES: Final = 2.4
 
 
@@ -200,6 +200,7 @@ def _back_up_replaced(
 
 def _refuse_messages(path: Path, tools: Tools) -> None:
     ground.check_database(path)
+    inspect.refuse_early(path)
     connection, _ = inspect.seize(path, tools.vfs)
     with database.closing(connection):
         seen = inspect.look(connection)
@@ -213,7 +214,7 @@ def _refuse_rows(rows: dict[str, int], path: Path) -> None:
     found = {table: rows[table] for table in _EMPTY if rows.get(table)}
     if found:
         raise StateConflict(
-            f"{path} holds messages already; an adoption would replace them",
+            f"{path} holds mail or work already ({', '.join(found)}); an adoption would replace it",
             code="not-empty",
             hint="name another file with --db, or move this one away",
             details={"path": str(path), "rows": {**found}},

@@ -130,8 +130,8 @@ def _filled(live: Connection, directory: Path, tools: Tools, wanted: Wanted) -> 
     report.enter(Phase.VERIFY_BACKUP)
     with os_errors(partial):
         files.fsync_file(partial)
-    checked = tools.examine(partial)
-    if not check.same_content(live, partial, report.bytes):
+    checked, same = check.examine_beside(live, partial, tools.examine)
+    if not same:
         raise OperationFailed(
             f"{partial} does not equal the database it was copied from", code="backup-differs"
         )

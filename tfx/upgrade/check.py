@@ -6,7 +6,9 @@ Reads only; a file that fails its digest is never opened as a database (U-77).
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -57,25 +59,23 @@ def sha256_of(path: Path, tell: Tell | None = None) -> tuple[str, int]:
 def examine(path: Path, expected: str | None, tell: Tell | None = None) -> Checked:
     """Check one database file from its digest to its last index.
 
-    Raises OperationFailed `backup-changed` for another digest than expected and `corrupt` for
-    what SQLite finds wrong.
+    A file of a known digest is opened only when it has that one (U-77); the digest of a new one is
+    taken beside the checks (U-117). Raises OperationFailed `backup-changed` for another digest than
+    expected and `corrupt` for what SQLite finds wrong.
     """
-    sha256, size = sha256_of(path, tell)
-    if expected is not None and sha256 != expected:
-        raise OperationFailed(
-            f"{path} is not the file that was backed up: its SHA-256 differs",
-            code="backup-changed",
-            hint="tfx backup list",
-            details={"path": str(path), "sha256": sha256, "expected": expected},
-        )
-    with database.errors_typed(str(path)):
-        connection = database.open_reading(path, immutable=True)
-        with database.closing(connection):
-            connection.pragma("cache_size", -inspect.CACHE_KIB)
-            seen = inspect.look(connection)
-            wrong = damage(copies.integrity_check(connection), seen)
-            wrong = wrong or ([] if _is_first(seen) else copies.foreign_key_check(connection))
-            rows = {} if wrong else inspect.count_rows(connection)
+    with ThreadPoolExecutor(1, thread_name_prefix="hash") as pool:
+        hashing = pool.submit(sha256_of, path, tell)
+        if expected is not None:
+            _refuse_other(path, hashing.result()[0], expected)
+        with database.errors_typed(str(path)):
+            connection = database.open_reading(path, immutable=True)
+            with database.closing(connection):
+                connection.pragma("cache_size", -inspect.CACHE_KIB)
+                seen = inspect.look(connection)
+                wrong = damage(copies.integrity_check(connection), seen)
+                wrong = wrong or ([] if _is_first(seen) else copies.foreign_key_check(connection))
+                rows = {} if wrong else inspect.count_rows(connection)
+        sha256, size = hashing.result()
     if wrong:
         raise OperationFailed(
             f"{path} is damaged: {wrong[0]}",
@@ -86,6 +86,39 @@ def examine(path: Path, expected: str | None, tell: Tell | None = None) -> Check
     known = seen.judgement.verdict not in {Verdict.UNKNOWN, Verdict.TAMPERED, Verdict.EMPTY}
     version = seen.judgement.version if known else None
     return Checked(sha256, size, seen.identity.schema_hash, version, rows)
+
+
+def _refuse_other(path: Path, sha256: str, expected: str) -> None:
+    if sha256 != expected:
+        raise OperationFailed(
+            f"{path} is not the file that was backed up: its SHA-256 differs",
+            code="backup-changed",
+            hint="tfx backup list",
+            details={"path": str(path), "sha256": sha256, "expected": expected},
+        )
+
+
+def examine_beside(
+    live: Connection, copy: Path, examine: Callable[[Path], Checked]
+) -> tuple[Checked, bool]:
+    """Have a copy examined and, meanwhile, compare it with the locked database (U-51, U-117).
+
+    An interrupt ends both.
+    """
+    stopped = threading.Event()
+
+    def stop_when_asked(done: int, total: int) -> None:
+        if stopped.is_set():
+            raise OperationFailed(f"given up after {done} of {total} bytes", code="given-up")
+
+    with ThreadPoolExecutor(1, thread_name_prefix="compare") as pool:
+        comparing = pool.submit(same_content, live, copy, stop_when_asked)
+        try:
+            checked = examine(copy)
+        except BaseException:
+            stopped.set()
+            raise
+        return checked, comparing.result()
 
 
 def damage(found: list[str], seen: Seen) -> list[str]:

@@ -52,6 +52,26 @@ def glance(path: Path) -> Seen | None:
             return look(connection)
 
 
+def refuse_early(path: Path) -> None:
+    """Refuse a file beside which a WAL lies before it is made ours, which would fold it (EV-M3).
+
+    One that somebody else works on is left to `seize`, which names who.
+    """
+    names = [end for end in COMPANIONS if path.with_name(path.name + end).exists()]
+    if "-wal" not in names or "-journal" in names:
+        return
+    try:
+        connection = database.open_reading(path, immutable=False)
+        with database.closing(connection):
+            seen = look(connection)
+    except StateConflict as error:
+        if error.reason != "busy":
+            raise
+        return
+    if seen.judgement.verdict is not Verdict.EMPTY:
+        refuse(seen, path)
+
+
 def open_quietly(path: Path) -> tuple[Connection, bool]:
     """Open a database so that neither it nor its neighbours change (U-84).
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.core import copies, database
 from tfx.errors import OperationFailed, StateConflict
-from tfx.hub.schema import registry, steps
+from tfx.hub.schema import kept, registry, steps
 from tfx.hub.schema.registry import Verdict
 from tfx.hub.store import rebuild
 from tfx.upgrade import functions, inspect
@@ -20,7 +20,7 @@ from tfx.upgrade.model import Phase
 
 if TYPE_CHECKING:
     from tfx.core.database import Connection
-    from tfx.hub.schema.from_v1 import Outcome
+    from tfx.hub.schema.outcome import Outcome, Tell
     from tfx.upgrade.inspect import Seen
     from tfx.upgrade.reporter import Reporter
 
@@ -32,15 +32,9 @@ _PRAGMAS: Final = (
 )
 _EXTRA: Final = 3
 _TICKS: Final = 100_000
-_LOG_SAME: Final = (
-    "SELECT (SELECT count(*) FROM main.log) - (SELECT count(*) FROM old.log), "
-    "(SELECT count(*) FROM old.log o LEFT JOIN main.log n ON n.seq = o.seq WHERE NOT ("
-    "n.event_id IS o.event_id AND n.stream IS o.stream AND n.previous IS o.previous "
-    "AND n.at_ms IS o.at_ms AND n.kind IS o.kind AND n.actor IS o.actor AND n.op_id IS o.op_id "
-    "AND n.op_digest IS o.op_digest AND n.answers IS o.answers AND n.body IS o.body "
-    "AND n.payload IS o.payload))"
-)
-_LOG_SEQUENCE: Final = "SELECT coalesce(max(seq), 0) FROM {0}.sqlite_sequence WHERE name = 'log'"
+_ROWS_NAMED: Final = 100
+_LOG: Final = ("log",)
+"""What a refold keeps; the projections are made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +54,34 @@ def identity_on_disk(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def run(connection: Connection, job: Job, report: Reporter) -> Outcome | None:
-    """Bring the database to the program's own version; return what the steps tell of it.
+def run(connection: Connection, job: Job, report: Reporter) -> tuple[Outcome, ...]:
+    """Bring the database to the program's own version and fold; return what each step tells.
 
-    Raises OperationFailed when a step or a proof fails, StateConflict when the file was replaced;
-    the database is as before then.
+    Raises OperationFailed when a step or a proof fails or a step of its own versions meets a row
+    that cannot be represented (K-37), StateConflict when the file was replaced; the database is
+    as before then.
     """
     report.enter(Phase.PREPARE)
     prepare(connection)
     functions.add(connection)
     database.on_progress(connection, _nothing, _TICKS)
-    outcome: Outcome | None = None
     with database.errors_typed(str(job.path)):
         attach(connection, job.backup)
         with database.ExclusiveTransaction(connection):
             again = inspect.look(connection)
             if again.identity.schema_hash != job.seen.identity.schema_hash:
                 raise StateConflict(f"{job.path} changed meanwhile", code="changed")
-            report.enter(Phase.TRANSFORM)
-            if job.seen.judgement.verdict is Verdict.OTHER_FOLD:
-                _refold(connection, report)
-            else:
-                outcome = _steps(connection, job, report)
+            outcomes = _steps(connection, job, report)
+            still = _untouched(job.seen)
+            if inspect.look(connection).fold != registry.FOLD:
+                _refold(connection, report, first=not outcomes)
+                still = frozenset()
             report.enter(Phase.VERIFY)
-            _verify(connection, job, outcome, report)
+            _verify(connection, still)
             report.enter(Phase.COMMIT)
             job.still_there()
         connection.execute("DETACH old")
-    return outcome
+    return outcomes
 
 
 def prepare(connection: Connection) -> None:
@@ -117,63 +111,107 @@ def sequence_kept(connection: Connection) -> bool:
     return max(marks, default=0) >= int(found[0][0] or 0)
 
 
-def _steps(connection: Connection, job: Job, report: Reporter) -> Outcome:
-    version = job.seen.judgement.version
-    if version is None:
-        raise OperationFailed(f"{job.path} has no known version", code="storage")
-    outcome: Outcome | None = None
-    for step in steps.chain(version, registry.CURRENT):
+def chain_of(seen: Seen) -> tuple[steps.Step, ...]:
+    """Return the steps from what a database is to this program's version; none for its own."""
+    if seen.judgement.version is None:
+        raise OperationFailed("the database has no known version", code="storage")
+    return steps.chain(seen.judgement.version, registry.CURRENT)
+
+
+def refuse_rows(step: steps.Step, found: Outcome) -> None:
+    """Raise OperationFailed `rows-refused` unless the step may leave rows out (K-37)."""
+    if step.may_leave_out or not found.left_out:
+        return
+    named = [f"{row.table} rowid {row.rowid} ({row.key}): {row.reason}" for row in found.left_out]
+    raise OperationFailed(
+        f"{len(named)} rows cannot be represented by schema {step.target}; the first is {named[0]}",
+        code="rows-refused",
+        hint="tfx backup list",
+        details={"rows": list(named[:_ROWS_NAMED]), "count": len(named)},
+    )
+
+
+def _steps(connection: Connection, job: Job, report: Reporter) -> tuple[Outcome, ...]:
+    """Run every step of the chain, each proven before the next begins."""
+    outcomes: list[Outcome] = []
+    for step in chain_of(job.seen):
+        report.enter(Phase.TRANSFORM)
+        first = not outcomes
+        if not first:  # the first one's rows were looked at before anything was written
+            refuse_rows(step, step.scan(connection))
+        still = _keeping(connection, step.kept, report.table, first=first)
         outcome = step.transform(connection, job.now_ms, report.table)
-        if outcome.left_out and not step.may_leave_out:
-            first = outcome.left_out[0]
-            raise OperationFailed(
-                f"{len(outcome.left_out)} rows cannot be represented; the first is "
-                f"{first.table} {first.key}: {first.reason}",
-                code="rows-refused",
-            )
-    if outcome is None:
-        raise OperationFailed(f"no step leads on from version {version}", code="storage")
-    return outcome
+        refuse_rows(step, outcome)
+        report.enter(Phase.VERIFY)
+        _refuse_unproven([*step.prove(connection, outcome, report.table), *still()])
+        outcomes.append(outcome)
+    return tuple(outcomes)
 
 
-def _refold(connection: Connection, report: Reporter) -> None:
-    total = inspect.count_rows(connection, ("log",))["log"]
+def _refold(connection: Connection, report: Reporter, *, first: bool) -> None:
+    report.enter(Phase.TRANSFORM)
+    still = _keeping(connection, _LOG, report.table, first=first)
+    total = inspect.count_rows(connection, _LOG)["log"]
     rebuild.refold_all(connection, lambda done: report.table("log", done, total))
+    report.enter(Phase.VERIFY)
+    _refuse_unproven(still())
 
 
-def _verify(connection: Connection, job: Job, outcome: Outcome | None, report: Reporter) -> None:
-    """Prove the uncommitted result: rows, keys, sequence, hash, integrity (U-54)."""
+def _keeping(
+    connection: Connection, tables: tuple[str, ...], tell: Tell, *, first: bool
+) -> Callable[[], list[str]]:
+    """Return the proof that tables keep their rows from now on.
+
+    What changes the backup's own rows first is held against the backup; what comes later against
+    digests taken now, for what the step before it left is in no backup (U-54).
+    """
+    if first:
+        return lambda: kept.differences(connection, tables, tell)
+    before = kept.digests(connection, tables, tell)
+    return lambda: kept.changed(connection, before, tell)
+
+
+def _untouched(seen: Seen) -> frozenset[str]:
+    """Return the tables of the backup that no step has written to."""
+    chain = chain_of(seen)
+    if not chain or any(step.rebuilt for step in chain):
+        return frozenset()
+    return frozenset.intersection(*(frozenset(step.kept) for step in chain))
+
+
+def _verify(connection: Connection, untouched: frozenset[str]) -> None:
+    """Prove the uncommitted result as a whole: ids, keys, identity, integrity (U-54)."""
     wrong: list[str] = []
-    if outcome is not None:
-        for step in steps.chain(job.seen.judgement.version or 0, registry.CURRENT):
-            wrong += step.prove(connection, outcome, report.table)
-    else:
-        wrong += _log_differences(connection)
-    if not wrong and not sequence_kept(connection):
+    if not sequence_kept(connection):
         wrong.append("ids of the log could be used again")
     wrong += copies.foreign_key_check(connection)
     after = inspect.look(connection)
     if after.judgement.verdict is not Verdict.CURRENT:
         wrong += after.judgement.differences or (f"it would be {after.judgement.verdict}",)
-    wrong += wrong or copies.integrity_check(connection)
+    _refuse_unproven(wrong or _damage(connection, untouched))
+
+
+def _damage(connection: Connection, untouched: frozenset[str]) -> list[str]:
+    """Return what is wrong inside the file.
+
+    Where whole tables kept their pages, rows and indexes were checked in the backup, byte for byte
+    the same: the pages of all are looked at again, rows against indexes only in the others (U-11).
+    """
+    if not untouched:
+        return copies.integrity_check(connection)
+    found = copies.quick_check(connection)
+    for table in sorted(inspect.count_rows(connection).keys() - untouched):
+        found += copies.integrity_check(connection, table)
+    return found
+
+
+def _refuse_unproven(wrong: list[str]) -> None:
     if wrong:
         raise OperationFailed(
             f"the upgraded database was not what it must be and was taken back: {wrong[0]}",
             code="not-proven",
             details={"found": list(wrong[:20])},
         )
-
-
-def _log_differences(connection: Connection) -> list[str]:
-    for more, changed in connection.execute(_LOG_SAME):
-        if more or changed:
-            return [f"the log has {more} rows more and {changed} changed ones"]
-    marks = [
-        int(row[0])
-        for schema in ("old", "main")
-        for row in connection.execute(_LOG_SEQUENCE.format(schema))
-    ]
-    return [] if marks[1] >= marks[0] else ["the mark of the log fell"]
 
 
 def same_file(path: Path, wanted: tuple[int, int]) -> None:

@@ -173,13 +173,21 @@ def _look(
 
 
 def _running(places: Places, seen: probe.Probe) -> Receipt:
-    """Answer beside a running hub: it is at its own version (K-46)."""
+    """Answer beside a running hub: it is at its own version, by program and by schema (K-46)."""
     version = None if seen.recorded is None else seen.recorded.version
     if version != __version__:
         raise StateConflict(
             f"a hub of tfx {version} is running; this is tfx {__version__}",
             code="hub-running",
             hint="tfx hub stop",
+        )
+    schema = seen.status.get("schema")
+    found = schema.get("version") if isinstance(schema, dict) else None
+    if found != registry.CURRENT:
+        raise StateConflict(
+            f"an older hub is running on schema {found}; this program's is {registry.CURRENT}",
+            code="hub-running",
+            hint="tfx upgrade --stop-hub",
         )
     return Receipt(
         state=State.CURRENT,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.core import copies, database
 from tfx.errors import OperationFailed
-from tfx.hub.schema import registry, steps
+from tfx.hub.schema import registry
+from tfx.hub.schema.outcome import merged
 from tfx.hub.schema.registry import Verdict
 from tfx.upgrade import backup, check, functions, inspect, migrate, space
 from tfx.upgrade.manifest import Reason, Stage
@@ -20,7 +21,7 @@ from tfx.upgrade.model import Adopted, LeftOutRow, Phase, Receipt, RowCount, Sta
 
 if TYPE_CHECKING:
     from tfx.core.database import Connection
-    from tfx.hub.schema.from_v1 import Outcome
+    from tfx.hub.schema.outcome import Outcome
     from tfx.upgrade.backup import Backup, Tools
     from tfx.upgrade.inspect import Seen
     from tfx.upgrade.reporter import Reporter
@@ -52,6 +53,7 @@ def upgrade(path: Path, tools: Tools, label: Label | None = None) -> Receipt:
         inspect.refuse(seen, path)
         if seen.judgement.verdict is Verdict.CURRENT and not _unfinished(path, tools):
             return _current(path, seen, report)
+    inspect.refuse_early(path)
     connection, mode = _seized(path, tools)
     with database.closing(connection):
         report.enter(Phase.IDENTITY)
@@ -63,9 +65,11 @@ def upgrade(path: Path, tools: Tools, label: Label | None = None) -> Receipt:
 
 
 def preflight(connection: Connection, seen: Seen) -> tuple[LeftOutRow, ...]:
-    """Check the old rows; return those that the next schema cannot represent (U-49).
+    """Check the old rows; return those that will be left out (U-49).
 
-    Raises OperationFailed `corrupt` for damage.
+    Raises OperationFailed `corrupt` for damage, and `rows-refused` for rows of an own version
+    that the next one cannot represent (K-37). The later steps of a chain look at their own rows
+    inside the transaction, before they change any.
     """
     with database.errors_typed():
         wrong = check.damage(copies.quick_check(connection), seen)
@@ -76,19 +80,34 @@ def preflight(connection: Connection, seen: Seen) -> tuple[LeftOutRow, ...]:
             hint="tfx backup list",
             details={"found": list(wrong[:20])},
         )
-    if seen.judgement.verdict is not Verdict.OLDER or seen.judgement.version is None:
+    if seen.judgement.verdict is not Verdict.OLDER:
         return ()
     functions.add(connection)
+    step = migrate.chain_of(seen)[0]
     with database.errors_typed():
-        found = steps.chain(seen.judgement.version, registry.CURRENT)[0].scan(connection)
+        found = step.scan(connection)
         connection.execute("DROP TABLE IF EXISTS temp.left_out")
         connection.execute("DROP TABLE IF EXISTS temp.state_map")
+    migrate.refuse_rows(step, found)
     return _rows(found)
 
 
-def factor_of(seen: Seen) -> float:
-    """Return how often the size of the database is needed beside it."""
-    return space.REBUILT if seen.judgement.verdict is Verdict.OLDER else space.REFOLDED
+def factor_of(connection: Connection, seen: Seen) -> float:
+    """Return how often the size of the database is needed beside it (U-121)."""
+    with database.errors_typed():
+        vacuumed = connection.pragma("auto_vacuum") != INCREMENTAL
+    if vacuumed or any(step.rebuilt for step in migrate.chain_of(seen)):
+        return space.REBUILT
+    return space.ADDED if seen.fold == registry.FOLD else space.REFOLDED
+
+
+def factor_at(path: Path) -> float:
+    """Return what `factor_of` does for a file that nobody has open; refuses as `upgrade` does."""
+    connection = database.open_reading(path, immutable=True)
+    with database.closing(connection):
+        seen = inspect.look(connection)
+        inspect.refuse(seen, path)
+        return factor_of(connection, seen)
 
 
 def _seized(path: Path, tools: Tools) -> tuple[Connection, str]:
@@ -111,11 +130,10 @@ def _upgrade(held: _Held, tools: Tools, label: Label) -> Receipt:
     report = tools.report
     report.enter(Phase.PREFLIGHT)
     inode = migrate.identity_on_disk(path)
-    refused = preflight(connection, seen)
-    _refuse_rows(seen, refused)
+    preflight(connection, seen)
     report.enter(Phase.SPACE)
     size = inspect.size_of(connection)
-    spaces = space.needs(path, tools.store, size, factor_of(seen))
+    spaces = space.needs(path, tools.store, size, factor_of(connection, seen))
     space.refuse_when_short(spaces)
     with database.errors_typed(str(path)):
         before = inspect.count_rows(connection)
@@ -137,7 +155,7 @@ def _upgrade(held: _Held, tools: Tools, label: Label) -> Receipt:
         migrate.backup_there(made.file, kept_size)
 
     job = migrate.Job(path, seen, made.file, tools.now_ms, still_there)
-    outcome = migrate.run(connection, job, report)
+    outcome = merged(migrate.run(connection, job, report))
     report.enter(Phase.CONFIRM)
     after = _confirm(connection, path, mode, made if label.reason is Reason.UPGRADE else None)
     return Receipt(
@@ -153,7 +171,7 @@ def _upgrade(held: _Held, tools: Tools, label: Label) -> Receipt:
         rows=_counts(before, inspect.count_rows(connection)),
         bytes_before=size,
         bytes_after=inspect.size_of(connection),
-        adopted=None if outcome is None else adopted_of(outcome, before),
+        adopted=adopted_of(outcome, before) if seen.judgement.version == 1 else None,
         space=spaces,
         phases=report.finished(),
     )
@@ -215,20 +233,6 @@ def _current(path: Path, seen: Seen, report: Reporter) -> Receipt:
     )
 
 
-def _refuse_rows(seen: Seen, refused: tuple[LeftOutRow, ...]) -> None:
-    if not refused or seen.judgement.version is None:
-        return
-    if steps.chain(seen.judgement.version, registry.CURRENT)[0].may_leave_out:
-        return
-    first = refused[0]
-    raise OperationFailed(
-        f"{len(refused)} rows cannot be represented by the new schema; the first is "
-        f"{first.table} {first.key}: {first.reason}",
-        code="rows-refused",
-        details={"rows": [f"{each.table} {each.key}: {each.reason}" for each in refused[:20]]},
-    )
-
-
 def _counts(before: dict[str, int], after: dict[str, int]) -> dict[str, RowCount]:
     return {
         table: RowCount(before.get(table), after.get(table))
@@ -237,7 +241,7 @@ def _counts(before: dict[str, int], after: dict[str, int]) -> dict[str, RowCount
 
 
 def adopted_of(outcome: Outcome, before: dict[str, int]) -> Adopted:
-    """Return what the step from triflux's schema tells, for the receipt."""
+    """Return what the steps from triflux's schema tell, for the receipt."""
     left = Counter(each.table for each in outcome.left_out)
     tables = before.keys() - outcome.not_taken.keys()
     return Adopted(

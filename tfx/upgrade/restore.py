@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tfx.core import database
 from tfx.errors import InvalidRequest, NotFound, OperationFailed
+from tfx.hub.schema import registry
 from tfx.hub.schema.registry import Verdict
 from tfx.upgrade import adopt, backup, inspect, manifest, migrate, space
 from tfx.upgrade.manifest import Reason, Stage
@@ -74,9 +75,20 @@ def restore(directory: Path, path: Path, tools: Tools) -> Receipt:
         bytes_before=size,
         bytes_after=final,
         restored_from=str(directory),
-        notes=(REDELIVERED,),
+        notes=(REDELIVERED, *_older(after)),
         phases=report.finished(),
     )
+
+
+def _older(after: inspect.Seen) -> tuple[str, ...]:
+    """Say what the hub will say of what was restored."""
+    verdict, version = after.judgement.verdict, after.judgement.version
+    if verdict is Verdict.OLDER:
+        wanted = f"this program's is {registry.CURRENT}: the hub starts on it after `tfx upgrade`"
+        return (f"it has schema version {version}, {wanted}",)
+    if verdict is Verdict.OTHER_FOLD:
+        return ("it was folded by an older program: the hub starts on it after `tfx upgrade`",)
+    return ()
 
 
 def kept(directory: Path) -> tuple[Manifest, Path]:

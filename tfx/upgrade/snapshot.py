@@ -78,6 +78,7 @@ def _filled(
         stage=Stage.DONE,
         from_schema_hash=checked.schema_hash,
         from_version=checked.version,
+        user_version=checked.version or 0,
         rows=checked.rows,
         size=checked.size,
         sha256=checked.sha256,

@@ -16,6 +16,8 @@ from tfx.upgrade.model import Space
 RESERVE: Final = 1 << 20
 REBUILT: Final = 2.2
 """From version 1: the new rows beside the old ones, and the copy that VACUUM makes."""
+ADDED: Final = 0.1
+"""Tables come in, rows stay: a few pages and their journal."""
 REFOLDED: Final = 1.2
 """New projections and the journal of the old ones."""
 

@@ -22,7 +22,7 @@ from tfx.upgrade import adopt, backup, check, ground, inspect, protocol, restore
 from tfx.upgrade.backup import Tools
 from tfx.upgrade.ground import os_errors
 from tfx.upgrade.manifest import Reason, Stage
-from tfx.upgrade.model import Adopted, Phase, Receipt, Request, RowCount, Space, State, Task
+from tfx.upgrade.model import Adopted, Phase, Receipt, Request, RowCount, State, Task
 
 if TYPE_CHECKING:
     from tfx.upgrade.backup import Examine
@@ -128,6 +128,7 @@ def _rehearse(path: Path, request: Request, tools: Tools) -> Receipt:
             files.write_new(copy, b"", files.PRIVATE_FILE)
         tools.report.enter(Phase.COPY)
         adopt.copy_quietly(source, copy, replace(tools, vfs=None))
+        factor = protocol.factor_at(copy)
         own = inner / "backups"
         receipt = protocol.upgrade(copy, replace(tools, store=own))
     state = State.REHEARSED if receipt.state is State.UPGRADED else receipt.state
@@ -141,7 +142,7 @@ def _rehearse(path: Path, request: Request, tools: Tools) -> Receipt:
         backup_directory=None,
         backup_sha256=None,
         adopted=adopted,
-        space=_space(source, path, tools),
+        space=space.needs(path, tools.store, source.stat().st_size, factor),
     )
 
 
@@ -158,14 +159,13 @@ def _check(path: Path, tools: Tools) -> Receipt:
         report.enter(Phase.PREFLIGHT)
         left_out = protocol.preflight(connection, seen)
         rows = inspect.count_rows(connection)
+        factor = protocol.factor_of(connection, seen)
     verdict = seen.judgement.verdict
     report.enter(Phase.SPACE)
     pending = None if verdict is Verdict.CURRENT else verdict.value
-    spaces = (
-        () if pending is None else space.needs(path, tools.store, size, protocol.factor_of(seen))
-    )
+    spaces = () if pending is None else space.needs(path, tools.store, size, factor)
     adopted = None
-    if verdict is Verdict.OLDER:
+    if verdict is Verdict.OLDER and seen.judgement.version == 1:
         extras = {table: rows[table] for table in seen.judgement.extras}
         adopted = Adopted(None, None, {}, left_out, extras, {}, None, 0)
     return Receipt(
@@ -198,10 +198,6 @@ def _verify(request: Request, report: Reporter) -> Receipt:
         bytes_before=checked.size,
         phases=report.finished(),
     )
-
-
-def _space(source: Path, path: Path, tools: Tools) -> tuple[Space, ...]:
-    return space.needs(path, tools.store, source.stat().st_size, space.REBUILT)
 
 
 def _file(request: Request, what: str) -> Path:

@@ -58,6 +58,12 @@ def test_u_40_version_1_is_recognised_by_its_hash_alone(tmp_path: Path) -> None:
     assert look(path).version == 1
 
 
+def test_u_48_an_older_schema_of_a_newer_fold_is_a_newer_programs(tmp_path: Path) -> None:
+    path = tmp_path / "tfx.db"
+    make(path, 2, "UPDATE stamp SET fold_version = 99")
+    assert look(path) == registry.Judgement(Verdict.NEWER, 2)
+
+
 @pytest.mark.parametrize(
     ("statements", "verdict", "code", "hint"),
     [
@@ -109,9 +115,12 @@ def test_u_7_u_31_the_hub_refuses_every_other_schema_and_leaves_it_alone(
     assert [each.name for each in tmp_path.iterdir()] == ["tfx.db"]
 
 
-def test_u_7_an_older_schema_is_refused_with_the_command_that_upgrades(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", range(1, registry.CURRENT))
+def test_u_7_an_older_schema_is_refused_with_the_command_that_upgrades(
+    tmp_path: Path, version: int
+) -> None:
     path = tmp_path / "tfx.db"
-    make(path, 1)
+    make(path, version)
     before = path.read_bytes()
     with pytest.raises(StateConflict) as refused:
         Store.open(path, clock=FakeClock())

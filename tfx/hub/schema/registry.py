@@ -27,7 +27,7 @@ HASHES: Final[Mapping[int, str]] = MappingProxyType(
     {
         1: "40f251b6a1088f7f193b6e1adf1d2a1fcf5d46ef273b6660a1af70dd651a0915",
         2: "409676107ae87e14753f6fdd1777e133b210664dafd083753598e4e6ad1a2a6a",
-        3: "5099dec8a3cd0c4afa4fc40100aa0257411b0c1eb934c749e8e0320049d53a97",
+        3: "f79dcb2963f9cc756c978399a186b4a7ba2b923752e954c123d446824cf4aae6",
     }
 )
 """Every known version and the hash of its text, pinned (U-31, U-36)."""
@@ -92,12 +92,23 @@ def fill(connection: database.Connection, version: int = CURRENT) -> None:
     database.script(connection, schema_text(version))
     if version == 1:
         return
+    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0, 0)")
+    restamp(connection, version, FOLD)
+
+
+def restamp(connection: database.Connection, version: int, fold: int | None = None) -> None:
+    """Write into the file what it is now: header, version, hash of its own objects, fold (U-31).
+
+    Without `fold` the stamp keeps the one it names. Runs in the caller's transaction, of which
+    the header's `user_version` is a part too (EV-M1).
+    """
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
     connection.execute(f"PRAGMA user_version = {version}").fetchall()
-    connection.execute("INSERT INTO counted VALUES (1, 0, 0, 0, 0)")
     connection.execute(
-        "INSERT INTO stamp VALUES (1, ?, ?, ?)",
-        (version, identify(connection).schema_hash, FOLD),
+        "INSERT INTO stamp VALUES (1, ?1, ?2, coalesce(?3, (SELECT fold_version FROM stamp))) "
+        "ON CONFLICT (one) DO UPDATE SET schema_version = excluded.schema_version, "
+        "schema_hash = excluded.schema_hash, fold_version = excluded.fold_version",
+        (version, identify(connection).schema_hash, fold),
     )
 
 
@@ -181,12 +192,12 @@ def _judge_stamped(identity: Identity, stamp: Stamp) -> Judgement:
     if not identity.schema_hash == stamp.schema_hash == HASHES.get(version):
         found = differences(identity, reference(version if version in HASHES else CURRENT))
         return Judgement(Verdict.TAMPERED, version, found or ("the stamp names another schema",))
+    if stamp.fold_version > FOLD:
+        return Judgement(Verdict.NEWER, version)
     if version < CURRENT:
         return Judgement(Verdict.OLDER, version)
-    if stamp.fold_version == FOLD:
-        return Judgement(Verdict.CURRENT, version)
-    newer = stamp.fold_version > FOLD
-    return Judgement(Verdict.NEWER if newer else Verdict.OTHER_FOLD, version)
+    current = stamp.fold_version == FOLD
+    return Judgement(Verdict.CURRENT if current else Verdict.OTHER_FOLD, version)
 
 
 def refuse_unless_current(identity: Identity, path: str) -> None:

@@ -8,29 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from tfx.core.database import Connection
-from tfx.hub.schema.from_v1 import Outcome, prove, scan, transform
-
-Tell: TypeAlias = Callable[[str, int, int], None]
-"""Called with a table, rows done and rows in total."""
+from tfx.hub.schema import from_v2
+from tfx.hub.schema.from_v1 import prove, scan, transform
+from tfx.hub.schema.outcome import Outcome, Tell
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; `needs` are the SQL functions that the caller adds to the connection.
+    """One step; it may call the SQL functions that upgrade adds to the connection.
 
     `scan` finds rows that cannot be represented and writes nothing to the database. `transform`
-    runs inside the caller's exclusive transaction. `prove` compares every row with the verified
-    backup, attached as `old`, and returns what differs. Only a step that `may_leave_out` rows
-    goes on when the scan found some (K-37).
+    runs inside the caller's exclusive transaction. `prove` returns what is not as it must be; it
+    runs right after its own step, before the next one. Only a step that `may_leave_out` rows goes
+    on when some cannot be represented (K-37). Tables that are `rebuilt` are proven by `prove`,
+    against the verified backup attached as `old`; those that are `kept` by their caller, row by
+    row.
     """
 
     source: int
     target: int
     may_leave_out: bool
     rebuilt: tuple[str, ...]
+    kept: tuple[str, ...]
     scan: Callable[[Connection], Outcome]
     transform: Callable[[Connection, int, Tell], Outcome]
     prove: Callable[[Connection, Outcome, Tell], tuple[str, ...]]
@@ -42,11 +44,22 @@ STEPS: Final[Mapping[int, Step]] = MappingProxyType(
             source=1,
             target=2,
             may_leave_out=True,
-            rebuilt=("agents", "messages", "message_inbox", "human_requests", "dead_letters"),
+            rebuilt=transform.TABLES,
+            kept=(),
             scan=scan.look,
             transform=transform.run,
             prove=prove.run,
-        )
+        ),
+        2: Step(
+            source=from_v2.SOURCE,
+            target=from_v2.TARGET,
+            may_leave_out=False,
+            rebuilt=(),
+            kept=from_v2.KEPT,
+            scan=from_v2.look,
+            transform=from_v2.run,
+            prove=from_v2.prove,
+        ),
     }
 )
 """Each step by the version it starts from."""

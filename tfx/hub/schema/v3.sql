@@ -435,7 +435,6 @@ CREATE TABLE occupancy (
   CHECK ((invocation IS NULL) = (invocation_at_ms IS NULL))
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX occupancy_due ON occupancy (hold_until_ms) WHERE hold IS NOT NULL;
 CREATE INDEX occupancy_stream ON occupancy (stream);
 
 CREATE TABLE invocations (

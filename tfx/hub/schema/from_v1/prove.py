@@ -5,12 +5,11 @@ Compares the verified backup, attached as `old`, with log and projections; write
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tfx.core.database import Connection
-    from tfx.hub.schema.from_v1 import Outcome
+    from tfx.hub.schema.outcome import Outcome, Tell
 
 _KEPT: Final = (
     "NOT EXISTS (SELECT 1 FROM temp.left_out x WHERE x.source = '{0}' AND x.src = o.rowid)"
@@ -114,9 +113,7 @@ _EVENTS: Final = (
 )
 
 
-def run(
-    connection: Connection, outcome: Outcome, tell: Callable[[str, int, int], None]
-) -> tuple[str, ...]:
+def run(connection: Connection, outcome: Outcome, tell: Tell) -> tuple[str, ...]:
     """Return one line for each table whose rows are not all there, unchanged."""
     found: list[str] = []
     for table, sql in _CHECKS:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tfx.hub.schema.from_v1 import LeftOut, Outcome
 from tfx.hub.schema.from_v1.mapping import MESSAGE_STATES
+from tfx.hub.schema.outcome import LeftOut, Outcome
 
 if TYPE_CHECKING:
     from tfx.core.database import Connection

@@ -5,24 +5,27 @@ Runs inside the caller's transaction; that a refold gives the same rows is a tes
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tfx.hub.schema import registry
-from tfx.hub.schema.from_v1 import Outcome, scan, statements
+from tfx.hub.schema.from_v1 import scan, statements
 from tfx.hub.schema.from_v1.mapping import DEAD_REASONS, SECRET_KINDS
 from tfx.hub.schema.identity import identify
+from tfx.hub.schema.outcome import Outcome
 from tfx.hub.schema.triflux import is_known_extra
 
 if TYPE_CHECKING:
     from tfx.core.database import Connection
+    from tfx.hub.schema.outcome import Tell
 
 TARGET: Final = 2
+FOLD: Final = 1
+"""The fold that the statements follow: a program with another one folds again after the chain."""
 TABLES: Final = ("agents", "messages", "message_inbox", "human_requests", "dead_letters")
 CHUNK: Final = 2_000
 
 
-def run(connection: Connection, now_ms: int, tell: Callable[[str, int, int], None]) -> Outcome:
+def run(connection: Connection, now_ms: int, tell: Tell) -> Outcome:
     """Turn a database of version 1 into one of version 2; `now_ms` is the time of the events."""
     not_taken = _drop_extras(connection)
     for table in TABLES:
@@ -42,7 +45,7 @@ def run(connection: Connection, now_ms: int, tell: Callable[[str, int, int], Non
         connection.execute(f"DROP TABLE v1_{table}")
     for statement in later:
         connection.execute(statement)
-    _stamp(connection)
+    registry.restamp(connection, TARGET, FOLD)
     return Outcome(
         left_out=found.left_out,
         dropped_values=dropped,
@@ -61,7 +64,7 @@ class _Filling:
         now_ms: int,
         last_ms: int,
         shift_ms: int,
-        tell: Callable[[str, int, int], None],
+        tell: Tell,
     ) -> None:
         self._connection = connection
         self._tell = tell
@@ -141,12 +144,3 @@ def _dropped(connection: Connection) -> dict[str, int]:
         f"AND kind IN ({kinds}) GROUP BY kind"
     )
     return {str(kind): int(number) for kind, number in rows}
-
-
-def _stamp(connection: Connection) -> None:
-    connection.execute(f"PRAGMA application_id = {registry.APPLICATION_ID}").fetchall()
-    connection.execute(f"PRAGMA user_version = {TARGET}").fetchall()
-    connection.execute(
-        "INSERT INTO stamp VALUES (1, ?, ?, ?)",
-        (TARGET, identify(connection).schema_hash, registry.FOLD),
-    )
