@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,8 +25,9 @@ from tfx.hub.models import (
     RunFacts,
     Topic,
 )
+from tfx.hub.operations import OPERATIONS
 from tfx.hub.store.store import Store
-from tfx.hub.wire import agents, messages, views
+from tfx.hub.wire import admin, agents, messages, views
 
 T = TypeVar("T")
 
@@ -99,6 +102,32 @@ class Bed:
         """Let time pass and do what is due."""
         self.clock.pass_ms(ms)
         await self.core.upkeep.tick()
+
+    async def call(
+        self, name: str, response: type[T], *, caller: Caller = NOBODY, **fields: object
+    ) -> T:
+        """Call an operation of the table with named fields, as the wire would check them."""
+        request = msgspec.convert(fields, OPERATIONS[name].request)
+        answer = await self.core.handlers[name](caller, request)
+        assert isinstance(answer, response)
+        return answer
+
+    @asynccontextmanager
+    async def writer_held(self) -> AsyncIterator[None]:
+        """Hold the writer inside: what is asked for meanwhile is read now and written later."""
+        gate = threading.Event()
+        self.core.store.queue(lambda _tx: gate.wait(60))
+        try:
+            yield
+        finally:
+            gate.set()
+
+    async def refolds(self) -> bool:
+        """Say whether the projections equal a fold of the log."""
+        request = admin.RebuildCheckRequest()
+        found = await self.core.upkeep.rebuild_check(OPERATOR_CALLER, request)
+        assert found.differences == ()
+        return found.equal
 
     async def register(
         self, name: str, *topics: str, op_id: str | None = None, ttl_ms: int = 7_200_000

@@ -121,8 +121,12 @@ async def busy(bed: Bed, name: str = "bob") -> occupancy.BusyResult:
     return await bed.core.occupancy.busy(NOBODY, occupancy.BusyRequest(agent_id=AgentId(name)))
 
 
-async def free(bed: Bed, name: str = "bob", *, force: bool = False) -> occupancy.AgentsFreeResult:
-    request = occupancy.AgentsFreeRequest(agent_id=AgentId(name), force=force)
+async def free(
+    bed: Bed, name: str = "bob", *, force: bool = False, generation: int | None = None
+) -> occupancy.AgentsFreeResult:
+    request = occupancy.AgentsFreeRequest(
+        agent_id=AgentId(name), force=force, generation=generation
+    )
     return await bed.core.occupancy.agents_free(OPERATOR_CALLER, request)
 
 

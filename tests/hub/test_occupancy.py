@@ -322,6 +322,21 @@ def test_ev_b6_force_is_the_operators_and_an_event_with_its_evidence(play: Play)
     play(story)
 
 
+def test_ev_b8_freeing_again_never_evicts_who_came_after(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        await hold(bed)
+        seen = (await busy(bed)).generation
+        assert len((await free(bed, force=True, generation=seen)).evicted) == 1
+        later = await hold(bed)
+        with pytest.raises(StateConflict) as refused:
+            await free(bed, force=True, generation=seen)
+        assert refused.value.reason == "stale"
+        assert [each.seat_id for each in (await busy(bed)).seats] == [later.hold_id]
+
+    play(story)
+
+
 # ------------------------------------------------------------------ EV-B7, EV-B8
 
 

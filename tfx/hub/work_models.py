@@ -22,6 +22,21 @@ class TaskStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class WantedStatus(StrEnum):
+    """A status that is asked for; the empty one asks for none (WK-T2)."""
+
+    NONE = ""
+    PROPOSED = "proposed"
+    ACCEPTED = "accepted"
+    ASSIGNED = "assigned"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    IN_REVIEW = "in_review"
+    MERGED = "merged"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
 class LeaseState(StrEnum):
     """How a work lease stands; all but active are ended."""
 

@@ -115,9 +115,11 @@ def free(
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[AgentsFreeResult]]:
         from tfx.cli.hub.calls import call
-        from tfx.hub.wire.occupancy import AgentsFreeResult
+        from tfx.hub.wire.occupancy import AgentsFreeResult, BusyResult
 
-        return call(paths, "agents_free", {"agent_id": agent, "force": force}, AgentsFreeResult)
+        seen = call(paths, "busy", {"agent_id": agent}, BusyResult)
+        fields = {"agent_id": agent, "force": force, "generation": seen.data.struct.generation}
+        return call(paths, "agents_free", fields, AgentsFreeResult)
 
     def render(screen: Screen, data: Answered[AgentsFreeResult]) -> None:
         from tfx.cli.hub.seats import show_freed

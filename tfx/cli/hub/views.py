@@ -174,7 +174,9 @@ def event_line(event: EventView) -> str:
 
 
 def _what(item: TraceItem) -> str:
-    words = [item.kind, "by", item.actor]
+    words = [item.kind, *_of_task(item), "by", item.actor]
+    if item.task is not None and item.agent not in {None, item.actor}:
+        words += ["for", str(item.agent)]
     if item.receiver:
         words += ["to", item.receiver]
     if item.topic:
@@ -189,6 +191,20 @@ def _what(item: TraceItem) -> str:
     if item.cause:
         words.append(f"because of [{item.cause}]")
     return " ".join(words)
+
+
+def _of_task(item: TraceItem) -> list[str]:
+    """Say which task an event of work is about, and what became of it."""
+    if item.task is None:
+        return []
+    words = [f"#{item.task}"]
+    if item.status:
+        words += ["to", item.status]
+    if item.code:
+        words.append(item.code)
+    if item.epoch is not None:
+        words.append(f"epoch {item.epoch}")
+    return words
 
 
 def _rail(index: int, last: int, *, plain: bool) -> str:

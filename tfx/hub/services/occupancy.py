@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tfx.errors import StateConflict
 from tfx.hub.models import HUB, AgentId, agent_id
 from tfx.hub.occupancy_models import Tier
 from tfx.hub.services.evictions import living
@@ -59,13 +60,21 @@ class Occupancy:
     async def agents_free(self, caller: Caller, request: AgentsFreeRequest) -> AgentsFreeResult:
         """Evict who is proven gone, with `force` everybody; each is an event (EV-B6, EV-B10).
 
-        Raises NotFound `unknown-agent`.
+        Raises NotFound `unknown-agent`, StateConflict `stale` for another generation.
         """
         name = agent_id(request.agent_id, "agent_id")
 
         def command(tx: Tx) -> AgentsFreeResult:
             living(tx, name)
             row = occupancy.find(tx, name)
+            now = 0 if row is None else row.generation
+            if request.generation not in {None, now}:
+                raise StateConflict(
+                    f"the holders of {name} have changed since; look again",
+                    code="stale",
+                    hint=f"tfx hub busy {name}",
+                    details={"generation": now, "expected": request.generation},
+                )
             done, left = [], []
             for seat in () if row is None else row.seats:
                 evicted = self._judge.evicted(seat, tx.now_ms, force=request.force)

@@ -46,6 +46,7 @@ class Change(StrEnum):
     TASK_OWN = "task_own"
     TASK_FREE = "task_free"
     TASK_LINK = "task_link"
+    TASK_TOUCH = "task_touch"
     TASK_BURY = "task_bury"
     BLOCKER_ADD = "blocker_add"
     BLOCKERS_CLEAR = "blockers_clear"

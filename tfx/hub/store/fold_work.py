@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
-from tfx.hub.store.changes import Change, Changes
+from tfx.hub.store.changes import Cell, Change, Changes
 from tfx.hub.store.kinds import Kind
 from tfx.hub.store.work_bodies import (
     ArtifactAttached,
@@ -197,19 +197,27 @@ def _ended(event: Event) -> Changes:
     if body.status is not None:
         row_of_task = (body.status, event.at_ms, event.seq, event.stream)
         changes.append((Change.TASK_FREE, row_of_task))
+    else:
+        changes.append(_touched(event))
     return changes
+
+
+def _touched(event: Event) -> tuple[Change, tuple[Cell, ...]]:
+    """Move the task's revision: its line on the board names holder and reviewer (WK-B2)."""
+    return (Change.TASK_TOUCH, (event.seq, event.stream))
 
 
 def _review_claimed(event: Event) -> Changes:
     body = cast("ReviewClaimed", event.body)
     row = (body.review, event.stream, body.agent, body.session, event.at_ms, event.seq)
-    return [(Change.REVIEW_ADD, row)]
+    return [(Change.REVIEW_ADD, row), _touched(event)]
 
 
 def _review_ended(event: Event) -> Changes:
     body = cast("ReviewEnded", event.body)
     status = "released" if event.kind == Kind.REVIEW_RELEASED else "revoked"
-    return [(Change.REVIEW_END, (status, event.at_ms, body.reason, event.seq, body.review))]
+    row = (status, event.at_ms, body.reason, event.seq, body.review)
+    return [(Change.REVIEW_END, row), _touched(event)]
 
 
 def _lock_set(event: Event) -> Changes:

@@ -57,6 +57,7 @@ HOLDERS: Final = (
     "SELECT agent FROM work_leases WHERE status = 'active' "
     "UNION SELECT agent FROM review_leases WHERE status = 'active'"
 )
+NEXT_EPOCH: Final = "SELECT id FROM work_leases WHERE task = ? AND epoch > ? ORDER BY epoch LIMIT 1"
 _LAST_EPOCH: Final = "SELECT max(epoch) FROM work_leases WHERE task = ?"
 
 
@@ -138,6 +139,14 @@ def to_warn(tx: Tx, limit: int) -> list[LeaseRow]:
 def holders(source: Tx | Reader) -> list[str]:
     """Return the agents that hold a work or a review lease."""
     return [str(row[0]) for row in source.all(HOLDERS)]
+
+
+def successor(source: Tx | Reader, lease: LeaseRow) -> LeaseId | None:
+    """Return the lease that came after one that has ended (WK-D8)."""
+    if lease.ended_at_ms is None or lease.successor is not None:
+        return lease.successor
+    row = source.one(NEXT_EPOCH, (lease.task, lease.epoch))
+    return None if row is None else LeaseId(str(row[0]))
 
 
 def claim(  # noqa: PLR0917  (one event)

@@ -47,6 +47,7 @@ WORK_SQL: Final[Mapping[Change, str]] = MappingProxyType(
             "UPDATE tasks SET branch = coalesce(?, branch), pr = coalesce(?, pr), "
             "changed_at_ms = ?, last_seq = ? WHERE stream = ?"
         ),
+        Change.TASK_TOUCH: "UPDATE tasks SET last_seq = ? WHERE stream = ?",
         Change.TASK_BURY: (
             "UPDATE tasks SET deleted_at_ms = ?, changed_at_ms = ?, last_seq = ? WHERE stream = ?"
         ),

@@ -53,18 +53,22 @@ RUNS: Final = (
     "(SELECT 1 FROM log WHERE log.stream = runs.stream AND log.kind = 'clock_jumped')) "
     "LIMIT ?3"
 )
+# The newest of a room stays, so that the revision of its board never falls (WK-B2).
 TASKS: Final = (
     "SELECT stream FROM tasks WHERE closed_at_ms IS NOT NULL AND closed_at_ms <= ? "
+    "AND last_seq < (SELECT max(n.last_seq) FROM tasks n WHERE n.room = tasks.room) "
     "ORDER BY closed_at_ms LIMIT ?"
 )
 DELETED_TASKS: Final = (
     "SELECT stream FROM tasks WHERE deleted_at_ms IS NOT NULL AND deleted_at_ms <= ? "
+    "AND last_seq < (SELECT max(n.last_seq) FROM tasks n WHERE n.room = tasks.room) "
     "ORDER BY deleted_at_ms LIMIT ?"
 )
 # A lock goes with its task, a cleared one when messages of its age do.
 LOCKS: Final = (
     "SELECT stream FROM locks WHERE cleared_at_ms IS NOT NULL AND cleared_at_ms <= ? "
     "AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.stream = locks.task) "
+    "AND last_seq < (SELECT max(n.last_seq) FROM tasks n WHERE n.room = locks.room) "
     "ORDER BY cleared_at_ms LIMIT ?"
 )
 LOCKS_OF: Final = "SELECT stream FROM locks WHERE task = ?"

@@ -65,7 +65,10 @@ NEXT: Final = (
     _FROM + f"WHERE {_READY} AND (t.assignee IS NULL AND (t.label IS NULL OR t.label = ?2) "
     "OR t.assignee = ?2) ORDER BY t.priority DESC, t.number LIMIT 1"
 )
-READY_PAGE: Final = _FROM + f"WHERE {_READY} AND t.number > ?2 ORDER BY t.number LIMIT ?3"
+READY_PAGE: Final = (  # that an accepted task is open lets the index of open ones be used
+    _FROM + f"WHERE {_READY} AND t.closed_at_ms IS NULL AND t.number > ?2 "
+    "ORDER BY t.number LIMIT ?3"
+)
 PAGE: Final = (
     _FROM + "WHERE t.room = ?1 AND t.number > ?2 AND t.deleted_at_ms IS NULL "
     "ORDER BY t.number LIMIT ?3"
@@ -74,17 +77,21 @@ OPEN_PAGE: Final = (
     _FROM + f"WHERE t.room = ?1 AND t.number > ?2 AND {_IS_OPEN.format('t')} "
     "ORDER BY t.number LIMIT ?3"
 )
+REVISION: Final = (
+    "SELECT max(last_seq) FROM tasks WHERE room = ?1 "
+    "UNION ALL SELECT max(last_seq) FROM locks WHERE room = ?1"
+)
 FIRST_BODY: Final = "SELECT body FROM log WHERE seq = ?"
 TURNS: Final = (
     "SELECT count(*) FROM invocations WHERE task = ?1 AND kind = 'turn' AND stream > coalesce("
     "(SELECT max(seq) FROM log WHERE stream = ?1 AND kind = 'task_moved' AND actor = 'operator'), "
     "0)"
 )
-REVISION: Final = "SELECT max(last_seq) FROM tasks WHERE room = ?"
 BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
     "ORDER BY o.number"
 )
+BLOCKER_STREAMS: Final = "SELECT blocker FROM blockers WHERE task = ? ORDER BY blocker"
 ARTIFACTS: Final = (
     "SELECT kind, identity, attached_by, attached_at_ms FROM artifacts WHERE task = ? "
     "ORDER BY last_seq, identity"
@@ -197,8 +204,7 @@ def twin(
 
 def revision(source: Tx | Reader, room: str) -> int:
     """Return the last seq that changed something a board shows (WK-B2)."""
-    row = source.one(REVISION, (room,))
-    return 0 if row is None else int(row[0] or 0)
+    return max(int(row[0] or 0) for row in source.all(REVISION, (room,)))
 
 
 def turns(source: Tx | Reader, task: TaskRow) -> int:
@@ -210,6 +216,11 @@ def turns(source: Tx | Reader, task: TaskRow) -> int:
 def numbers(source: Tx | Reader, sql: str, values: tuple[Value, ...]) -> tuple[int, ...]:
     """Return the task numbers that a query of this module finds."""
     return tuple(int(row[0] or 0) for row in source.all(sql, values))
+
+
+def blockers_of(source: Tx | Reader, stream: int) -> tuple[StreamNo, ...]:
+    """Return what a task waits for, also what is deleted and so holds nothing up."""
+    return tuple(StreamNo(int(row[0] or 0)) for row in source.all(BLOCKER_STREAMS, (stream,)))
 
 
 def artifacts(source: Tx | Reader, stream: int) -> list[Row]:

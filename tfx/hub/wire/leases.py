@@ -10,7 +10,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from tfx.hub.models import LeaseId
-from tfx.hub.wire.fields import AgentName, IdText, Mutation, PageSize, Request, Response, ShortText
+from tfx.hub.wire.fields import (
+    AgentName,
+    IdText,
+    PageSize,
+    Repeatable,
+    Request,
+    Response,
+    ShortText,
+)
 from tfx.hub.wire.work import (
     Epoch,
     Fenced,
@@ -93,7 +101,7 @@ class HandoffResult(Response, frozen=True, kw_only=True):
     task: TaskView
 
 
-class BeatRequest(Mutation, frozen=True, kw_only=True):
+class BeatRequest(Repeatable, frozen=True, kw_only=True):
     """Say that a session works: its sequence rises, its time does not go back (WK-L25)."""
 
     agent_id: AgentName

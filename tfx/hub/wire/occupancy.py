@@ -12,7 +12,7 @@ from msgspec import Meta
 from tfx.hub.models import AgentId, LeaseId
 from tfx.hub.occupancy_models import Tier
 from tfx.hub.wire.agents import ProcessFacts
-from tfx.hub.wire.fields import AgentName, IdText, Mutation, Repeatable, Request, Response
+from tfx.hub.wire.fields import AgentName, IdText, Mutation, Repeatable, Request, Response, Whole
 from tfx.hub.wire.seats import EvictedView, SeatView
 
 SeatTtlMs = Annotated[int, Meta(ge=10_000, le=7_200_000)]
@@ -127,10 +127,14 @@ class BusyResult(Response, frozen=True, kw_only=True):
 
 
 class AgentsFreeRequest(Repeatable, frozen=True, kw_only=True):
-    """Free an agent of holders that are proven gone; with `force` of every one (EV-B6)."""
+    """Free an agent of holders that are proven gone; with `force` of every one (EV-B6).
+
+    `generation` is the one that was seen: a later holder is then never evicted by a repetition.
+    """
 
     agent_id: AgentName
     force: bool = False
+    generation: Whole | None = None
 
 
 class AgentsFreeResult(Response, frozen=True, kw_only=True):

@@ -23,7 +23,13 @@ from tfx.hub.wire.fields import (
     ShortText,
     Whole,
 )
-from tfx.hub.work_models import ArtifactKind, LeaseState, LockReason, TaskStatus
+from tfx.hub.work_models import (
+    ArtifactKind,
+    LeaseState,
+    LockReason,
+    TaskStatus,
+    WantedStatus,
+)
 
 Room: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4_096)]
 TaskNumber: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -240,7 +246,7 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
     """Change a task; what is left out stays. An empty text takes a field away."""
 
     task: TaskNumber
-    status: TaskStatus | None = None
+    status: WantedStatus | None = None
     note: ShortText | None = None
     title: Title | None = None
     detail: Detail | None = None
@@ -254,6 +260,11 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
     assignee: AgentName | None = None
     label: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     expect: Annotated[Whole, Meta(description="revision you saw")] | None = None
+
+    @property
+    def wanted(self) -> TaskStatus | None:
+        """The status that is asked for; an empty one is none (WK-T2)."""
+        return TaskStatus(self.status) if self.status else None
 
 
 class TaskAttachRequest(Fenced, frozen=True, kw_only=True):

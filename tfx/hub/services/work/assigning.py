@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from tfx.hub.wire.work import TaskUpdateRequest
 
 
-def is_giving(request: TaskUpdateRequest) -> bool:
-    """Say whether a request names an owner."""
+def is_giving(task: TaskRow, request: TaskUpdateRequest) -> bool:
+    """Say whether a request names an owner: the one that the task has is no change (WK-L22)."""
     return (
-        request.status is TaskStatus.ASSIGNED
-        or request.assignee is not None
-        or request.label is not None
+        request.wanted is TaskStatus.ASSIGNED
+        or request.assignee not in {None, task.assignee}
+        or request.label not in {None, task.label}
     )
 
 
@@ -62,7 +62,7 @@ def given(
         )
     if assignee is None and request.label is None:
         raise InvalidRequest("assignee is needed", details={"field": "assignee"})
-    if request.status not in {None, TaskStatus.ASSIGNED}:
+    if request.wanted not in {None, TaskStatus.ASSIGNED}:
         raise InvalidRequest(
             "a task that is given to somebody becomes assigned", details={"field": "status"}
         )

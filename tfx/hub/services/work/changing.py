@@ -11,6 +11,7 @@ from tfx.errors import AccessDenied, InvalidRequest, StateConflict
 from tfx.hub.services import endings
 from tfx.hub.services.work import admission, assigning, edges, moves, people
 from tfx.hub.services.work.decisions import (
+    Asked,
     compare,
     decide,
     may_change,
@@ -38,6 +39,10 @@ _EDITS: Final = (
     *("title", "detail", "priority", "parent", "blocked_by", "exclusive", "branch", "pr"),
     "output",
 )
+
+
+_KEEPS_NOTE: Final = frozenset({None, TaskStatus.ASSIGNED})
+"""A move to any other status carries the note itself."""
 
 
 class Changing:
@@ -70,7 +75,8 @@ class Changing:
                 work=lambda: self._update(tx, task, who, request, expected, op),
             )
 
-        return await decide(self._store, command)
+        asked = Asked(request, _verb(request), guarded=_is_guarded(request))
+        return await decide(self._store, command, asked)
 
     async def work_attach(self, caller: Caller, request: TaskAttachRequest) -> TaskResult:
         """Attach an artifact; task and artifact change together or not at all (WK-L14).
@@ -97,7 +103,7 @@ class Changing:
                 work=lambda: self._attach(tx, task, who, request, expected, op),
             )
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "attach", guarded=True))
 
     def _update(  # noqa: PLR0917  (one request in its transaction)
         self,
@@ -117,27 +123,29 @@ class Changing:
             )
         edits = any(getattr(request, name) is not None for name in _EDITS)
         held = compare(tx, task, expected)
-        if request.status is TaskStatus.ASSIGNED and who.is_supervised:
-            assigning.claim_for(tx, task, who, request, op)
-            return self._result(tx, task)
-        giving = assigning.is_giving(request)
-        may_change(tx, task, who, held, verdict=not edits and not giving)
+        claims = request.wanted is TaskStatus.ASSIGNED and who.is_supervised
+        giving = not claims and assigning.is_giving(task, request)
+        if not claims:
+            may_change(tx, task, who, held, verdict=not edits and not giving)
         given = assigning.given(task, who, held, request) if giving else None
         target = None
-        if request.status is not None and not giving:
-            moves.check(task, request.status)
-            target = moves.limited(task, request.status, self._limits.review_rounds)
+        if request.wanted is not None and not (giving or claims):
+            moves.check(task, request.wanted)
+            target = moves.limited(task, request.wanted, self._limits.review_rounds)
             _may_move(tx, task, who, target)
         changed = None
-        if edits or (request.note is not None and request.status is None and not giving):
+        if edits or (request.note is not None and target is None):
             changed = _changed(tx, task, request)
             self._no_twin(tx, task, request)
-        # every check is done: from here on events are appended
+        # every check but those of a claim is done: from here on events are appended
+        if claims:
+            assigning.claim_for(tx, task, who, request, op)
+            op = None
         if changed is not None:
             tasks.change(tx, task, changed, who.actor, op)
             op = None
         if given is not None:
-            moves.assign(tx, task, who, given, op)
+            moves.assign(tx, tasks.by_stream(tx, task.stream) or task, who, given, op)
         elif target is not None:
             self._move(tx, task, request, target, who, op)
         return self._result(tx, task)
@@ -152,7 +160,7 @@ class Changing:
         op: Op | None,
     ) -> None:
         note = request.note
-        if target is not request.status:
+        if target is not request.wanted:
             note = f"policy: {task.rounds} review rounds are the limit; a person has to decide"
         for step in moves.path_of(task, target):
             moves.move(tx, tasks.by_stream(tx, task.stream) or task, step, who, note, op)
@@ -221,18 +229,20 @@ class Changing:
 
 def _verb(request: TaskUpdateRequest) -> str:
     """Return the guard class of a change (WK-K4)."""
-    if request.status is TaskStatus.ASSIGNED:
+    if request.wanted is TaskStatus.ASSIGNED:
         return "claim"
-    if request.status is TaskStatus.IN_REVIEW:
+    if request.wanted is TaskStatus.IN_REVIEW:
         return "complete"
     if request.pr is not None or request.branch is not None:
         return "attach"
-    return "update" if request.status is None else f"move to {request.status.value}"
+    if request.wanted in {None, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED}:
+        return "update"
+    return f"move to {request.wanted}"
 
 
 def _is_guarded(request: TaskUpdateRequest) -> bool:
     edits = any(getattr(request, name) is not None for name in (*_EDITS, "assignee", "label"))
-    return edits or request.status not in moves.UNGUARDED
+    return edits or request.wanted not in moves.UNGUARDED
 
 
 def _may_move(tx: Tx, task: TaskRow, who: Worker, target: TaskStatus) -> None:
@@ -260,8 +270,7 @@ def _changed(tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> TaskChanged:
     def text(asked: str | None, now: str | None) -> str | None:
         return now if asked is None else asked or None
 
-    before = edges.streams_of(tx, task.room, tasks.numbers(tx, tasks.BLOCKERS, (task.stream,)))
-    blockers = before
+    blockers = tasks.blockers_of(tx, task.stream)
     if request.blocked_by is not None:
         blockers = edges.blockers_of(tx, task, request.blocked_by)
     parent: int | None = task.parent
@@ -275,7 +284,7 @@ def _changed(tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> TaskChanged:
         branch=text(request.branch, task.branch),
         detail=task.detail if request.detail is None else request.detail,
         exclusive=text(request.exclusive, task.exclusive),
-        note=text(request.note, task.note) if request.status is None else task.note,
+        note=text(request.note, task.note) if request.wanted in _KEEPS_NOTE else task.note,
         output=text(request.output, task.output),
         parent=parent,
         pr=text(request.pr, task.pr),

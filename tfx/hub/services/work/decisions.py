@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tfx.errors import AccessDenied, AgentUnavailable, NotFound, StateConflict, TfxError
+from tfx.hub.models import HUB
+from tfx.hub.services.work import people
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.store.work_bodies import ClaimDenied
 from tfx.hub.work_models import LeaseState, TaskStatus
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tfx.errors import JsonValue
-    from tfx.hub.services.work.people import Worker
+    from tfx.hub.services.work.people import Worker, Working
     from tfx.hub.store.leases import LeaseRow
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
@@ -49,9 +51,33 @@ class Refused:
     error: TfxError
 
 
-async def decide(store: Store, command: Callable[[Tx], T | Refused]) -> T:
-    """Run a command; a refusal that it recorded is raised after the commit."""
-    result = await store.write(command)
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request about a task, before it is known who asks."""
+
+    request: Working
+    verb: str
+    guarded: bool
+
+
+async def decide(
+    store: Store, command: Callable[[Tx], T | Refused], asked: Asked | None = None
+) -> T:
+    """Run a command; a refusal that it recorded is raised after the commit.
+
+    What it raises for an actor who cannot be proven is recorded here, on the task that was `asked`
+    about: the command has appended nothing then.
+    """
+
+    def whole(tx: Tx) -> T | Refused:
+        try:
+            return command(tx)
+        except AccessDenied as error:
+            if asked is None:
+                raise
+            return _unproven(tx, asked, error)
+
+    result = await store.write(whole)
     if isinstance(result, Refused):
         raise result.error
     return result
@@ -83,6 +109,31 @@ def recorded(
         )
         tasks.deny(tx, task, body, who.actor)
         return Refused(error)
+
+
+def _unproven(tx: Tx, asked: Asked, error: AccessDenied) -> Refused:
+    """Record the refusal of an actor; a lock comes first, whoever asks (WK-K1, WK-K6)."""
+    request = asked.request
+    number: int | None = getattr(request, "task", None)
+    task = None
+    if number is not None:
+        task = tasks.find(tx, people.room_of(tx, request), number)
+    if task is None or task.deleted_at_ms is not None:
+        raise error  # there is no task whose event it could be
+    stopped = reviews.lock_over(tx, task.room, task.stream) if asked.guarded else None
+    told: TfxError = error if stopped is None else locked(stopped)
+    held = leases.active(tx, task.stream)
+    body = ClaimDenied(
+        agent=request.agent_id,
+        code=told.reason,
+        lease=None if held is None else held.id,
+        lock=None if stopped is None else stopped.id,
+        reason=told.message,
+        session=request.session,
+        verb=asked.verb,
+    )
+    tasks.deny(tx, task, body, HUB)  # the name in the request is not proven
+    return Refused(told)
 
 
 def task_of(source: Tx | Reader, room: str, number: int) -> TaskRow:
@@ -144,10 +195,10 @@ def _agree(have: Expected, expected: Expected) -> bool:
 def _raise_if_lost(tx: Tx, task: TaskRow, expected: Expected) -> None:
     old = None if expected.lease_id is None else leases.find(tx, expected.lease_id)
     if old is not None and old.task == task.stream and old.status != LeaseState.ACTIVE:
-        raise lost(task, old)
+        raise lost(tx, task, old)
 
 
-def lost(task: TaskRow, old: LeaseRow) -> StateConflict:
+def lost(tx: Tx, task: TaskRow, old: LeaseRow) -> StateConflict:
     """Return the error for a lease that has ended."""
     return StateConflict(
         f"the lease of task {task.number} was {old.status}: {old.reason}",
@@ -158,7 +209,7 @@ def lost(task: TaskRow, old: LeaseRow) -> StateConflict:
             "lease_id": old.id,
             "state": old.status,
             "reason": old.reason,
-            "successor": old.successor,
+            "successor": leases.successor(tx, old),
         },
     )
 
@@ -184,11 +235,7 @@ def may_change(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow | None, *, ver
     if review is not None and who.is_holder(review.agent, review.session):
         if task.status == TaskStatus.IN_REVIEW and verdict:
             return
-        raise AccessDenied(
-            "a review gives the right to a verdict, not to change the work",
-            code="lease-kind",
-            details={"task": task.number, "review_id": review.id},
-        )
+        raise _wrong_kind(task, review)
     if held is not None:
         raise AccessDenied(
             f"task {task.number} is held by {held.agent}",
@@ -204,8 +251,11 @@ def may_change(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow | None, *, ver
         )
 
 
-def must_hold(task: TaskRow, who: Worker, held: LeaseRow) -> None:
-    """Let the holder or the operator act on a lease; raises AccessDenied."""
+def must_hold(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow) -> None:
+    """Let the holder or the operator act on a lease; raises AccessDenied.
+
+    The codes are `actor-missing`, `lease-kind` for the task's reviewer (WK-R5), `lease-holder`.
+    """
     if who.is_operator or who.is_holder(held.agent, held.session):
         return
     if who.agent is None:
@@ -215,6 +265,9 @@ def must_hold(task: TaskRow, who: Worker, held: LeaseRow) -> None:
             hint="tfx lease force-release",
             details=_held(task, held),
         )
+    review = reviews.active(tx, task.stream)
+    if review is not None and who.is_holder(review.agent, review.session):
+        raise _wrong_kind(task, review)
     raise AccessDenied(
         f"task {task.number} is held by {held.agent}",
         code="lease-holder",
@@ -241,6 +294,14 @@ def locked(lock: reviews.LockRow) -> StateConflict:
         code="hold-active",
         hint="tfx lease unlock",
         details={"lock_id": lock.id, "reason": lock.reason, "set_by": lock.set_by},
+    )
+
+
+def _wrong_kind(task: TaskRow, review: reviews.ReviewRow) -> AccessDenied:
+    return AccessDenied(
+        "a review gives the right to a verdict, not to change the work",
+        code="lease-kind",
+        details={"task": task.number, "review_id": review.id},
     )
 
 

@@ -11,11 +11,12 @@ from tfx.errors import InvalidRequest, NotFound, StateConflict
 from tfx.hub.models import LeaseId
 from tfx.hub.services import endings, notices
 from tfx.hub.services.life import own_name
-from tfx.hub.services.work import people, targets
+from tfx.hub.services.work import freeing, people, targets
 from tfx.hub.services.work.claiming import claim
 from tfx.hub.services.work.decisions import (
     CLOSED,
     OWNED,
+    Asked,
     compare,
     decide,
     lost,
@@ -93,7 +94,7 @@ class Leasing:
                 work=lambda: self._claimed(tx, claim(tx, task, holder, op)),
             )
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "claim", guarded=True))
 
     async def work_renew(self, caller: Caller, request: RenewRequest) -> RenewResult:
         """Give a lease a new end (WK-D2); only one that was claimed with a time to live has any."""
@@ -112,10 +113,10 @@ class Leasing:
             def work() -> RenewResult:
                 held = leases.find(tx, found.id) or found
                 if held.status != LeaseState.ACTIVE:
-                    raise lost(task, held)
+                    raise lost(tx, task, held)
                 if held.epoch != request.epoch:
                     raise StateConflict("the epoch is another one", code="lease-changed")
-                must_hold(task, who, held)
+                must_hold(tx, task, who, held)
                 if held.ttl_ms is None:
                     raise StateConflict(
                         "this lease has no time to live, so it needs no renewal",
@@ -127,7 +128,7 @@ class Leasing:
 
             return recorded(tx, task, who, "renew", guarded=False, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "renew", guarded=False))
 
     async def work_release(self, caller: Caller, request: ReleaseRequest) -> ReleaseResult:
         """Give a task back (WK-L15, WK-L16); of an assignment without a lease too (WK-L21)."""
@@ -146,15 +147,15 @@ class Leasing:
                 held = compare(tx, task, expected)
                 reason = request.reason or "released"
                 if held is None:
-                    _may_give_up(task, who)
+                    freeing.may_give_up(task, who)
                 else:
-                    must_hold(task, who, held)
-                _free(tx, Kind.WORK_RELEASED, task, held, reason, who, op)
+                    must_hold(tx, task, who, held)
+                freeing.free(tx, Kind.WORK_RELEASED, task, held, reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)
 
             return recorded(tx, task, who, "release", guarded=False, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "release", guarded=False))
 
     async def work_force_release(
         self, caller: Caller, request: ForceReleaseRequest
@@ -180,13 +181,13 @@ class Leasing:
             def work() -> ReleaseResult:
                 held = compare(tx, task, expected)
                 if held is None and (task.status not in OWNED or task.assignee is None):
-                    raise _nothing_held(task)
-                _free(tx, Kind.WORK_FORCED, task, held, request.reason, who, op)
+                    raise freeing.nothing_held(task)
+                freeing.free(tx, Kind.WORK_FORCED, task, held, request.reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)
 
             return recorded(tx, task, who, "force-release", guarded=False, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "force-release", guarded=False))
 
     async def work_handoff(self, caller: Caller, request: HandoffRequest) -> HandoffResult:
         """Hand a task to exactly one live session, in one event (WK-L17, WK-L18)."""
@@ -205,8 +206,8 @@ class Leasing:
             def work() -> HandoffResult:
                 held = compare(tx, task, expected)
                 if held is None or task.status in CLOSED:
-                    raise _nothing_held(task)
-                must_hold(task, who, held)
+                    raise freeing.nothing_held(task)
+                must_hold(tx, task, who, held)
                 session = targets.one_live(
                     tx, self._life, task, target, request.to_session, request.to_instance
                 )
@@ -223,7 +224,7 @@ class Leasing:
 
             return recorded(tx, task, who, "handoff", guarded=True, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "handoff", guarded=True))
 
     async def _expected(self, request: Fenced) -> Expected | None:
         """Return what the author believes; without a word of it, what can be seen now (WK-L9)."""
@@ -263,7 +264,9 @@ class Leasing:
         if found is None:
             raise NotFound("the lease was forgotten with its task", code="unknown-lease")
         task = _task(tx, found)
-        return LeaseResult(lease=self._shapes.lease(found, task), task=self._shapes.task(tx, task))
+        return LeaseResult(
+            lease=self._shapes.lease(tx, found, task), task=self._shapes.task(tx, task)
+        )
 
     def _handed(self, tx: Tx, task: TaskRow, old: str, new: str) -> HandoffResult:
         return HandoffResult(
@@ -281,7 +284,7 @@ class Leasing:
         found = leases.find(tx, lease_id)
         if found is None:
             raise NotFound("the lease was forgotten with its task", code="unknown-lease")
-        return self._shapes.lease(found, _task(tx, found))
+        return self._shapes.lease(tx, found, _task(tx, found))
 
 
 def _task(source: Tx | Reader, lease: LeaseRow) -> TaskRow:
@@ -293,37 +296,3 @@ def _task(source: Tx | Reader, lease: LeaseRow) -> TaskRow:
 
 def _ended(event: Event) -> str | None:
     return event.body.lease if isinstance(event.body, WorkEnded) else None
-
-
-def _free(  # noqa: PLR0917  (how a lease ends)
-    tx: Tx,
-    kind: Kind,
-    task: TaskRow,
-    held: LeaseRow | None,
-    reason: str,
-    who: Worker,
-    op: Op | None,
-) -> None:
-    """End a lease and free its task; a task that left its owner's hands is not reopened (WK-K2)."""
-    status = TaskStatus.ACCEPTED.value if task.status in OWNED else None
-    leases.end(tx, kind, task, held, reason, who.actor, status=status, op=op)
-    if status is not None:
-        endings.end_review(tx, task, reason, who.actor)
-    if held is not None and who.agent != held.agent:
-        notices.lost(tx, task, held, reason)
-
-
-def _may_give_up(task: TaskRow, who: Worker) -> None:
-    """Let an assignment without a lease go: by its assignee without a session, or a person."""
-    theirs = who.agent is None or who.is_operator or who.agent == task.assignee
-    if who.is_supervised or task.status not in OWNED or not theirs:
-        raise _nothing_held(task)
-
-
-def _nothing_held(task: TaskRow) -> StateConflict:
-    return StateConflict(
-        f"task {task.number} has no active lease",
-        code="lease-missing",
-        hint="tfx lease status",
-        details={"task": task.number, "status": task.status, "assignee": task.assignee},
-    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tfx.errors import AccessDenied, StateConflict
 from tfx.hub.models import LeaseId
 from tfx.hub.services.work import people
-from tfx.hub.services.work.decisions import decide, recorded, task_of
+from tfx.hub.services.work.decisions import Asked, decide, recorded, task_of
 from tfx.hub.services.work.shapes import lock_view, review_view
 from tfx.hub.store import leases, reviews
 from tfx.hub.store.ids import new_id
@@ -68,7 +68,7 @@ class Reviewing:
 
             return recorded(tx, task, who, "review-claim", guarded=True, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "review-claim", guarded=True))
 
     async def work_review_release(
         self, caller: Caller, request: ReviewReleaseRequest
@@ -94,7 +94,7 @@ class Reviewing:
 
             return recorded(tx, task, who, "review-release", guarded=False, work=work)
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "review-release", guarded=False))
 
     async def work_lock(self, caller: Caller, request: LockSetRequest) -> LockResult:
         """Stop a task or a room (WK-K1); the same lock again is the same lock."""

@@ -36,7 +36,7 @@ class Shapes:
     def __init__(self, pulses: Pulses) -> None:
         self._pulses = pulses
 
-    def lease(self, row: LeaseRow, task: TaskRow) -> LeaseView:
+    def lease(self, source: Tx | Reader, row: LeaseRow, task: TaskRow) -> LeaseView:
         """Return a lease as it stands."""
         pulse = self._pulses.get(row.session)
         heard = row.created_at_ms if pulse is None else pulse.received_at_ms
@@ -57,7 +57,7 @@ class Shapes:
             expires_at_ms=row.expires_at_ms,
             ended_at_ms=row.ended_at_ms,
             reason=row.reason,
-            successor=row.successor,
+            successor=leases.successor(source, row),
         )
 
     def task(self, source: Tx | Reader, row: TaskRow) -> TaskView:
@@ -75,7 +75,7 @@ class Shapes:
             priority=row.priority,
             author=row.author,
             assignee=_assignee(row),
-            lease=None if held is None else self.lease(held, row),
+            lease=None if held is None else self.lease(source, held, row),
             review=None if review is None else review_view(review),
             locks=tuple(
                 lock_view(source, lock)

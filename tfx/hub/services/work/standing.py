@@ -99,7 +99,7 @@ class Standing:
         if task is not None and (review := reviews.active(reader, task.stream)) is not None:
             open_review = (review_view(review),)
         return LeaseStatusResult(
-            leases=tuple(self._shapes.lease(row, _task(reader, row)) for row in rows),
+            leases=tuple(self._shapes.lease(reader, row, _task(reader, row)) for row in rows),
             reviews=open_review,
             locks=tuple(lock_view(reader, each) for each in locks),
         )

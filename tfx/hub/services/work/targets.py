@@ -25,8 +25,8 @@ def one_live(  # noqa: PLR0917  (whom, and what narrows it down)
 ) -> str:
     """Return the session of the target in the task's room.
 
-    Raises StateConflict `target-not-unique` when none fits, AgentUnavailable `target-unreachable`
-    when it does not live (H-61).
+    Raises AgentUnavailable `target-unreachable` when it has no session there or does not live
+    (H-61), StateConflict `target-not-unique` when that session is not the one asked for.
     """
     known = agents.find(tx, target)
     if (
@@ -34,11 +34,18 @@ def one_live(  # noqa: PLR0917  (whom, and what narrows it down)
         or known.session is None
         or known.retired_at_ms is not None
         or known.workspace != task.room
-        or session not in {None, known.session}
-        or (instance is not None and _instance(known) != instance)
+    ):
+        raise AgentUnavailable(
+            f"{target} has no open session in {task.room}",
+            code="target-unreachable",
+            hint="tfx hub agents",
+            details={"target": target, "room": task.room},
+        )
+    if session not in {None, known.session} or (
+        instance is not None and _instance(known) != instance
     ):
         raise StateConflict(
-            f"{target} has no open session in {task.room} that fits",
+            f"the session of {target} is not the one that was asked for",
             code="target-not-unique",
             hint="tfx hub agents",
             details={"target": target, "room": task.room},

@@ -198,7 +198,7 @@ class Tasking:
         if lease is None or task is None:
             raise StateConflict("what was taken is forgotten", code="nothing-ready")
         return TaskNextResult(
-            task=self._shapes.task(tx, task), lease=self._shapes.lease(lease, task)
+            task=self._shapes.task(tx, task), lease=self._shapes.lease(tx, lease, task)
         )
 
 
@@ -207,8 +207,9 @@ def _page(reader: Reader, room: str, request: TaskListRequest) -> tuple[list[Tas
     closed = request.all or bool(request.status)
     kept: list[TaskRow] = []
     after, seen = request.after, 0
+    filtered = bool(request.status) or request.assignee is not None
     while seen < _SCANNED:
-        size = min(500, _SCANNED - seen)
+        size = min(500, _SCANNED - seen) if filtered else request.limit + 1
         rows = tasks.page(reader, room, after, size, ready=request.ready, closed=closed)
         for row in rows:
             after = row.number

@@ -1,0 +1,56 @@
+"""How a task is given back: by its holder, a person, or by force (WK-L15, WK-L16, WK-D5).
+
+Runs inside the writer's transaction; knows no request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tfx.errors import StateConflict
+from tfx.hub.services import endings, notices
+from tfx.hub.services.work.decisions import OWNED
+from tfx.hub.store import leases
+from tfx.hub.work_models import TaskStatus
+
+if TYPE_CHECKING:
+    from tfx.hub.services.work.people import Worker
+    from tfx.hub.store.kinds import Kind
+    from tfx.hub.store.leases import LeaseRow
+    from tfx.hub.store.tasks import TaskRow
+    from tfx.hub.store.tx import Op, Tx
+
+
+def free(  # noqa: PLR0917  (how a lease ends)
+    tx: Tx,
+    kind: Kind,
+    task: TaskRow,
+    held: LeaseRow | None,
+    reason: str,
+    who: Worker,
+    op: Op | None,
+) -> None:
+    """End a lease and free its task; a task that left its owner's hands is not reopened (WK-K2)."""
+    status = TaskStatus.ACCEPTED.value if task.status in OWNED else None
+    leases.end(tx, kind, task, held, reason, who.actor, status=status, op=op)
+    if status is not None:
+        endings.end_review(tx, task, reason, who.actor)
+    if held is not None and who.agent != held.agent:
+        notices.lost(tx, task, held, reason)
+
+
+def may_give_up(task: TaskRow, who: Worker) -> None:
+    """Let an assignment without a lease go: by its assignee without a session, or a person."""
+    theirs = who.agent is None or who.is_operator or who.agent == task.assignee
+    if who.is_supervised or task.status not in OWNED or not theirs:
+        raise nothing_held(task)
+
+
+def nothing_held(task: TaskRow) -> StateConflict:
+    """Return the error for a task without an active lease."""
+    return StateConflict(
+        f"task {task.number} has no active lease",
+        code="lease-missing",
+        hint="tfx lease status",
+        details={"task": task.number, "status": task.status, "assignee": task.assignee},
+    )
