@@ -8,16 +8,11 @@ from typing import Any
 import pytest
 
 from tests.hub.running import RunningHub
-from tests.hub.speaking import ERAS, LEGACY, Speaker, envelope
+from tests.hub.speaking import LEGACY, Speaker, envelope
 from tfx.hub.transport.mcp.tracing import trace_in
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 BROUGHT = f"00-{TRACE}-00f067aa0ba902b7-01"
-
-
-@pytest.fixture(params=ERAS)
-def speaker(request: pytest.FixtureRequest, shared_hub: RunningHub) -> Speaker:
-    return Speaker(shared_hub, request.param)
 
 
 def told(result: Any) -> str | None:  # noqa: ANN401  (JSON of the hub under test)
