@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 import time
 from types import TracebackType
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SILENT_S = 1.0
+# All but the tab and the end of a line; also what turns the direction of a text round.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SIGNS = {"ok": "✓", "changed": "+", "warn": "!", "bad": "✗", "info": "·"}
 _ASCII_SIGNS = {"ok": "ok", "changed": "+", "warn": "!", "bad": "x", "info": "-"}
 _STYLES = {"ok": "green", "changed": "cyan", "warn": "yellow", "bad": "red", "info": "dim"}
@@ -246,8 +249,16 @@ class Screen:
             self.console().print(Text(_SIGNS[sign] + " ", style=_STYLES[sign]).append(text))
 
     def _shortened(self, text: str) -> str:
-        """Return text with the home directory as `~`: people paste what they see."""
-        return printable(text.replace(f"{self.home}/", "~/") if self.home else text)
+        """Return text with the home directory as `~`: people paste what they see.
+
+        Controls become visible: agents wrote some of it, and a terminal obeys.
+        """
+        short = text.replace(f"{self.home}/", "~/") if self.home else text
+        return _CONTROL.sub(_visible, printable(short))
+
+
+def _visible(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
 
 
 def _speaks_unicode(stream: TextIO) -> bool:

@@ -86,7 +86,7 @@ def test_wk_l18_handoff_gives_the_next_epoch_to_exactly_one_live_session(
     alpha, beta = agent("alpha"), agent("beta")
     lease = alpha.does("lease", "claim", number)["lease"]
     nobody = alpha.refused("lease", "handoff", number, "--to", "nobody-1")
-    assert (nobody["code"], nobody["exit"]) == ("target-not-unique", 5)
+    assert (nobody["code"], nobody["exit"]) == ("target-unreachable", 4)
     assert "tfx hub agents" in nobody["hint"]
     other = ("--to-session", "another")
     assert alpha.refused("lease", "handoff", number, "--to", beta.name, *other)["exit"] == 5

@@ -259,3 +259,18 @@ def test_an_agent_of_another_workspace_sees_and_takes_nothing_here(
     assert stranger.does("task", "list")["tasks"] == []
     problem = stranger.refused("lease", "claim", "1", "--room", str(person.workspace))
     assert (problem["code"], problem["exit"]) == ("foreign-room", 5)
+
+
+def test_what_others_wrote_never_drives_the_terminal(person: Person) -> None:
+    evil = "a\x1b]0;b\x07c\u202ed\x9be"
+    shown = "a\\x1b]0;b\\x07c\\u202ed\\x9be"
+    ran = person.tfx("task", "add", evil, "--accept", "--key", "k")
+    assert ran.out == f"✓ task 1 is accepted: {shown}\n"
+    person.does("lease", "lock", "1", "--note", evil)
+    ran = person.tfx("task", "update", "1", "--title", "x")
+    assert f"the task is locked (human_stop): {shown} [hold-active]" in ran.err
+    person.does("lease", "unlock", "1")
+    person.does("task", "update", "1", "--note", evil)
+    for command in (("task", "list"), ("task", "show", "1"), ("task", "board")):
+        out = person.tfx(*command).out
+        assert not set("\x1b\x07\u202e\x9b") & set(out)

@@ -29,7 +29,8 @@ from tfx.hub.store import (
 # Read whole by their nature: a singleton row, or a sum over a partial index at start.
 WHOLE = {
     *("views.FORGOTTEN", "views.FIRST_EVENT", "views.LAST_EVENT", "retention.RUNS"),
-    *("leases.HOLDERS", "tasks._LAST_NUMBER", "agents.BY_SESSION", "occupancy.OCCUPIED"),
+    *("reviews.REVIEWS_OF_AGENT", "reviews.REVIEWS_OF_ROOM", "leases.HOLDERS"),
+    *("tasks._LAST_NUMBER", "agents.BY_SESSION", "occupancy.OCCUPIED"),
 }
 # Sorted by their nature: the events of one trace, the requests of one correlation, the few edges
 # and artifacts of one task, what one session or agent holds, the locks of one room.
@@ -37,7 +38,8 @@ SORTED = {
     *("views.TRACE", "message_sql.REQUEST_BY_CORRELATION"),
     *("tasks.OPEN_BLOCKERS", "tasks.BLOCKERS", "tasks.ARTIFACTS"),
     *("leases.OF_SESSION", "leases.OF_AGENT", "leases.HOLDERS"),
-    *("reviews.REVIEWS_OF_SESSION", "reviews.LOCKS_OF_ROOM"),
+    *("reviews.REVIEWS_OF_SESSION", "reviews.REVIEWS_OF_AGENT", "reviews.REVIEWS_OF_ROOM"),
+    "reviews.LOCKS_OF_ROOM",
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.driver import FakeClock, with_bed
-from tests.hub.work.crew import HOUR_MS, Crew, PlayCrew, Worker, refused
+from tests.hub.work.crew import HOUR_MS, ROOM, Crew, PlayCrew, Worker, refused
 from tfx.errors import TfxError
 
 YEAR_2099 = 4_070_908_800_000
@@ -282,7 +282,7 @@ def test_wk_d3_ev_b9_a_suspend_takes_no_lease_away(act: PlayCrew) -> None:
     act(story)
 
 
-def test_wk_d3_a_restart_expires_what_became_due_while_the_hub_was_away(tmp_path: Path) -> None:
+def test_wk_d3_what_became_due_while_the_hub_was_away_gets_a_minute(tmp_path: Path) -> None:
     clock = FakeClock()
 
     async def first(crew: Crew) -> None:
@@ -291,9 +291,17 @@ def test_wk_d3_a_restart_expires_what_became_due_while_the_hub_was_away(tmp_path
             await ann.claim((await crew.person.ready()).task, ttl_ms=ttl_ms)
 
     async def second(crew: Crew) -> None:
+        await crew.bed.core.upkeep.tick()  # nobody could renew meanwhile
+        (kept,) = (await crew.person.status(task=1, room=ROOM)).leases
+        assert (kept.state, kept.ttl_ms) == ("active", HOUR_MS)
+        assert kept.expires_at_ms == crew.clock.now_ms() + 60_000
+        (other,) = (await crew.person.status(task=2, room=ROOM)).leases
+        assert other.expires_at_ms == other.created_at_ms + 3 * HOUR_MS
+        crew.clock.pass_ms(61_000)
         await crew.bed.core.upkeep.tick()
         assert [task for task, _, _ in crew.active()] == [2]
         assert (await crew.person.show(1)).status == "accepted"
+        assert await crew.bed.refolds()
 
     path = tmp_path / "hub.db"
     with_bed(path, lambda bed: first(Crew(bed)), clock=clock)

@@ -202,3 +202,20 @@ def test_a_review_ends_when_its_task_leaves_review(act: PlayCrew) -> None:
         assert (again.rounds, again.review) == (2, None)
 
     act(story)
+
+
+def test_wk_d8_status_tells_a_reviewer_what_it_reviews(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann, bob = await crew.hire("ann"), await crew.hire("bob")
+        await crew.owned(ann, "in_progress", "in_review")
+        review = await bob.review(1)
+        for found in (
+            await bob.status(agent_id="bob"),
+            await bob.status(room=bob.room),
+            await bob.status(task=1, room=bob.room),
+        ):
+            assert found.reviews == (review,)
+        assert (review.task, review.room) == (1, bob.room)
+        assert (await ann.status(agent_id="ann")).reviews == ()
+
+    act(story)

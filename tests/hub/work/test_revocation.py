@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.hub.driver import OPERATOR_CALLER
-from tests.hub.work.crew import HOUR_MS, Crew, PlayCrew, all_refused, refused
+from tests.hub.work.crew import ELSEWHERE, HOUR_MS, Crew, PlayCrew, all_refused, refused
 from tfx.core.identity import identify
 from tfx.hub.wire import agents
 
@@ -175,6 +175,17 @@ def test_the_same_process_registering_again_keeps_session_and_lease(act: PlayCre
         again = await crew.hire("ann", pid=77)
         assert again.session == ann.session
         assert (await again.update(1, lease, title="mine")).lease == lease
+
+    act(story)
+
+
+def test_wk_a2_the_same_process_in_another_room_is_another_life(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann = await crew.hire("ann", pid=77)
+        lease = await crew.owned(ann)
+        moved = await crew.hire("ann", pid=77, room=ELSEWHERE)
+        assert moved.session != ann.session
+        assert crew.leases(lease.task) == [(0, "ann", "revoked", "session ended")]
 
     act(story)
 

@@ -53,6 +53,9 @@ def show_task(screen: Screen, task: TaskView) -> None:
         screen.line(f"  {name:<{width}}  {value}")
     for lock in task.locks:
         screen.line(f"  {lock_line(lock)}", sign="warn")
+    older = task.artifacts_total - len(task.artifacts)
+    if older:
+        screen.line(f"  {older} older artifacts: tfx hub trace {task.trace_id}")
     for artifact in task.artifacts:
         by = f"by {artifact.attached_by}, {ago(artifact.attached_at_ms)}"
         screen.line(f"  {artifact.kind.value} {safe(artifact.identity)} ({by})")
@@ -111,7 +114,7 @@ def show_leases(screen: Screen, data: LeaseStatusResult) -> None:
         active = lease.state is LeaseState.ACTIVE
         screen.line(_lease_line(lease), sign="ok" if active else "info")
     for review in data.reviews:
-        text = f"{review.agent_id} reviews, since {ago(review.created_at_ms)}"
+        text = f"{review.agent_id} reviews task {review.task}, since {ago(review.created_at_ms)}"
         screen.line(f"{text} ({review.review_id})", sign="ok")
 
 

@@ -28,6 +28,9 @@ PERSIST_S: Final = 30.0
 _ENSURE_S: Final = 45.0
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
+_SESSION_ENDED: Final = b"authority-ended"
+_NOBODYS: Final = frozenset({"ended", "unknown-agent"})
+"""What a heartbeat of a session gets when its name has no open one."""
 _UNAUTHORIZED: Final = 401
 _OK: Final = 200
 
@@ -111,6 +114,21 @@ class Hub:
             attached = (place.instance, self._attach(exchange))
             self._attached = attached
         return attached[1]
+
+    def ended(self, exchange: Exchange, attached: Attached) -> None:
+        """Attach anew at the next call when a session has ended and nobody else has its name.
+
+        A name that another process took is left to it, or two would take it in turns.
+        """
+        lease = {"agent_id": attached.name, "lease_id": attached.session}
+        answer = exchange.send(
+            "POST", "/v1/heartbeat", json.dumps(lease).encode(), timeout_s=ANSWER_S
+        )
+        if answer.status == _OK or _code_of(answer.body) not in _NOBODYS:
+            return
+        with self._lock:
+            if self._attached is not None and self._attached[1] is attached:
+                self._attached = None
 
     def standing(self) -> tuple[Place, Attached] | None:
         """Return where a hub is recorded now and who we are to it; starts and asks nothing.
@@ -226,6 +244,8 @@ class Link:
         )
         if answer.status == _UNAUTHORIZED and self._hub_has_another(place):
             raise ConnectionError("the token was renewed")
+        if agent is not None and _SESSION_ENDED in answer.body:
+            self._hub.ended(exchange, agent)
         return answer
 
     def _hub_has_another(self, place: Place) -> bool:
@@ -250,3 +270,11 @@ def _told(output: bytes) -> TfxError:
         return OperationFailed(
             "the hub cannot be started", code="hub-not-running", hint="tfx hub start"
         )
+
+
+def _code_of(body: bytes) -> str:
+    """Return the code of a refusal, nothing where there is none."""
+    try:
+        return str(json.loads(body)["error"]["code"])
+    except (ValueError, LookupError, TypeError):
+        return ""

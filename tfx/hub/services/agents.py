@@ -5,6 +5,7 @@ Knows no SQL and no transport.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tfx.errors import StateConflict
@@ -48,9 +49,9 @@ class Agents:
     async def register(self, caller: Caller, request: RegisterRequest) -> RegisterResult:
         """Announce an agent; a known one keeps its inbox and takes the new topics (H-61).
 
-        What waits for one of its topics, or for its name, is claimable at once.
+        What waits for one of its topics, or for its name, is claimable at once. Whoever shows that
+        it lives in the open session goes on in it, with what it holds (WK-L24).
         """
-        del caller
         name = own_name(request.agent_id)
         topics = [topic_name(each, "topics") for each in request.topics]
         metadata = json_object(request.metadata, "metadata", _METADATA_BYTES)
@@ -71,11 +72,13 @@ class Agents:
                 capabilities=request.capabilities,
                 topics=topics,
                 metadata=metadata,
-                session=_session_for(known, request, tx.now_ms),
+                session=LeaseId(new_id(tx.now_ms)),
                 ttl_ms=request.heartbeat_ttl_ms,
                 process=identity_of(request.process),
                 pid=request.pid,
             )
+            if known is not None and known.session is not None:
+                wanted = _continued(wanted, known, known.session, caller)
             return open_session(tx, known, wanted, op), None
 
         lease, lost_at_ms = await self._store.write(command)
@@ -153,13 +156,24 @@ class Agents:
         return await self._store.read(query)
 
 
-def _session_for(known: AgentRow | None, request: RegisterRequest, now_ms: int) -> LeaseId:
-    """Return a new session, or the open one when the same process registers again (work.md)."""
-    process = identity_of(request.process)
-    is_same = known is not None and process is not None and known.process == process
-    if is_same and known is not None and known.session is not None:
-        return known.session
-    return LeaseId(new_id(now_ms))
+def _continued(
+    wanted: agents.Registration, known: AgentRow, session: LeaseId, caller: Caller
+) -> agents.Registration:
+    """Return the registration of a session that registers again: by its process or its bridge.
+
+    What it does not say again stays. A session is of one room (WK-A2): in another it is a new life.
+    """
+    is_process = wanted.process is not None and wanted.process == known.process
+    is_elsewhere = wanted.workspace not in {None, known.workspace}
+    if is_elsewhere or not (is_process or caller.session == session):
+        return wanted
+    return replace(
+        wanted,
+        session=session,
+        workspace=known.workspace,
+        process=wanted.process or known.process,
+        pid=wanted.pid or known.pid,
+    )
 
 
 def _live_session(known: AgentRow | None, name: AgentId, lease_id: str | None) -> LeaseId:

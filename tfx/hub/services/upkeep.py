@@ -80,10 +80,14 @@ class Upkeep:
         self._walked = 0
 
     async def begin(self, epoch: str) -> None:
-        """Record that this life of the hub begins."""
-        self._run = await self._store.write(
-            lambda tx: runs.start(tx, epoch, self._program, registry.FOLD)
-        )
+        """Record that this life of the hub begins, and give leases that ran out a grace."""
+
+        def command(tx: Tx) -> StreamNo:
+            run = runs.start(tx, epoch, self._program, registry.FOLD)
+            endings.give_grace(tx)
+            return run
+
+        self._run = await self._store.write(command)
 
     async def end(self) -> None:
         """Record that it ends in order."""

@@ -126,9 +126,9 @@ def of_room(source: Tx | Reader, room: str, limit: int) -> list[LeaseRow]:
     return _all(source, OF_ROOM, (room, limit))
 
 
-def due(tx: Tx, limit: int) -> list[LeaseRow]:
-    """Return active leases whose time is over."""
-    return _all(tx, DUE, (tx.now_ms, limit))
+def due(tx: Tx, limit: int, ahead_ms: int = 0) -> list[LeaseRow]:
+    """Return active leases whose time is over, or will be so much later."""
+    return _all(tx, DUE, (tx.now_ms + ahead_ms, limit))
 
 
 def to_warn(tx: Tx, limit: int) -> list[LeaseRow]:
@@ -204,6 +204,13 @@ def renew(tx: Tx, task: TaskRow, lease: LeaseRow, ttl_ms: int, op: Op | None) ->
     """Let a lease run from now on (WK-D2)."""
     body = WorkRenewed(expires_at_ms=tx.now_ms + ttl_ms, lease=lease.id, ttl_ms=ttl_ms)
     tx.append(task.name, task.stream, Kind.WORK_RENEWED, lease.agent, body, op=op)
+    tx.signals.append(DEADLINE)
+
+
+def prolong(tx: Tx, task: TaskRow, lease: LeaseRow, until_ms: int) -> None:
+    """Let a lease run until a time, by the hub's own grace; its time to live stays."""
+    body = WorkRenewed(expires_at_ms=until_ms, lease=lease.id, ttl_ms=lease.ttl_ms or 1)
+    tx.append(task.name, task.stream, Kind.WORK_RENEWED, HUB, body)
     tx.signals.append(DEADLINE)
 
 

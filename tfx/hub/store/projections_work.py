@@ -55,7 +55,9 @@ WORK_SQL: Final[Mapping[Change, str]] = MappingProxyType(
         Change.BLOCKERS_CLEAR: "DELETE FROM blockers WHERE task = ?",
         Change.ARTIFACT_ADD: (
             "INSERT INTO artifacts (task, identity, kind, attached_by, attached_at_ms, last_seq) "
-            "VALUES (?, ?, ?, ?, ?, ?)"
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task, identity) DO UPDATE SET "
+            "kind = excluded.kind, attached_by = excluded.attached_by, "
+            "attached_at_ms = excluded.attached_at_ms, last_seq = excluded.last_seq"
         ),
         Change.ARTIFACTS_DROP: "DELETE FROM artifacts WHERE task = ?",
         Change.LEASE_ADD: (

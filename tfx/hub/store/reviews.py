@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 _REVIEW: Final = "SELECT id, task, agent, session, created_at_ms FROM review_leases "
 ACTIVE_REVIEW: Final = _REVIEW + "WHERE task = ? AND status = 'active'"
+REVIEWS_OF_AGENT: Final = _REVIEW + "WHERE status = 'active' AND agent = ? ORDER BY task LIMIT ?"
+REVIEWS_OF_ROOM: Final = (
+    "SELECT r.id, r.task, r.agent, r.session, r.created_at_ms FROM review_leases r "
+    "JOIN tasks t ON t.stream = r.task WHERE r.status = 'active' AND t.room = ? "
+    "ORDER BY r.task LIMIT ?"
+)
 REVIEW_BY_ID: Final = _REVIEW + "WHERE id = ?"
 REVIEWS_OF_SESSION: Final = _REVIEW + "WHERE session = ? AND status = 'active' ORDER BY task"
 _LOCK: Final = (
@@ -28,6 +34,7 @@ _LOCK: Final = (
 ACTIVE_LOCK: Final = (
     _LOCK + "WHERE k.room = ?1 AND coalesce(k.task, 0) = ?2 AND k.cleared_at_ms IS NULL"
 )
+LOCK_BY_STREAM: Final = _LOCK + "WHERE k.stream = ?"
 LOCKS_OF_ROOM: Final = _LOCK + "WHERE k.room = ? AND k.cleared_at_ms IS NULL ORDER BY k.stream"
 
 
@@ -73,6 +80,16 @@ def of_session(source: Tx | Reader, session: str) -> list[ReviewRow]:
     return [_review(row) for row in source.all(REVIEWS_OF_SESSION, (session,))]
 
 
+def of_agent(source: Tx | Reader, agent: str, limit: int) -> list[ReviewRow]:
+    """Return what an agent reviews."""
+    return [_review(row) for row in source.all(REVIEWS_OF_AGENT, (agent, limit))]
+
+
+def of_room(source: Tx | Reader, room: str, limit: int) -> list[ReviewRow]:
+    """Return every review that is open in a room."""
+    return [_review(row) for row in source.all(REVIEWS_OF_ROOM, (room, limit))]
+
+
 def claim(  # noqa: PLR0917  (one event)
     tx: Tx, task: TaskRow, review: LeaseId, agent: AgentId, session: str, op: Op | None
 ) -> None:
@@ -92,6 +109,12 @@ def end(  # noqa: PLR0917  (one event)
 def lock_of(source: Tx | Reader, room: str, task: int | None) -> LockRow | None:
     """Return the lock of exactly this scope."""
     row = source.one(ACTIVE_LOCK, (room, task or 0))
+    return None if row is None else _lock(row)
+
+
+def lock_by_stream(source: Tx | Reader, stream: int) -> LockRow | None:
+    """Return a lock by its stream, set or cleared."""
+    row = source.one(LOCK_BY_STREAM, (stream,))
     return None if row is None else _lock(row)
 
 

@@ -84,12 +84,12 @@ REVISION: Final = (
 FIRST_BODY: Final = "SELECT body FROM log WHERE seq = ?"
 TURNS: Final = (
     "SELECT count(*) FROM invocations WHERE task = ?1 AND kind = 'turn' AND stream > coalesce("
-    "(SELECT max(seq) FROM log WHERE stream = ?1 AND kind = 'task_moved' AND actor = 'operator'), "
-    "0)"
+    "(SELECT max(seq) FROM log WHERE stream = ?1 AND kind = 'task_moved' "
+    "AND json_extract(body, '$.decided')), 0)"
 )
 BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
-    "ORDER BY o.number"
+    "AND o.deleted_at_ms IS NULL ORDER BY o.number"
 )
 BLOCKER_STREAMS: Final = "SELECT blocker FROM blockers WHERE task = ? ORDER BY blocker"
 ARTIFACTS: Final = (

@@ -60,6 +60,8 @@ class TaskMoved(Body, frozen=True):
     before: str
     status: str
     assignee: str | None = None
+    decided: bool = False
+    """By the operator credential: what agents may do on it is counted anew (WK-K8)."""
     instance: str | None = None
     label: str | None = None
     note: str | None = None

@@ -52,7 +52,10 @@ class RegisterRequest(Mutation, frozen=True, kw_only=True):
     pid: Pid | None = None
     metadata: JsonObject = field(default_factory=empty_object)
     process: ProcessFacts | None = None
-    workspace: Annotated[str, Meta(max_length=4_096)] | None = None
+    workspace: (
+        Annotated[str, Meta(max_length=4_096, description="your repository: its tasks are yours")]
+        | None
+    ) = None
 
 
 class RegisterResult(Response, frozen=True, kw_only=True):

@@ -110,6 +110,8 @@ class ReviewView(Response, frozen=True, kw_only=True):
     """Who reviews a task."""
 
     review_id: LeaseId
+    room: str
+    task: int
     agent_id: AgentId
     session: str
     created_at_ms: int
@@ -156,7 +158,7 @@ class TaskLine(Response, frozen=True, kw_only=True):
 
 
 class TaskView(Response, frozen=True, kw_only=True):
-    """A task with all that belongs to it."""
+    """A task with all that belongs to it; of many artifacts the newest, and how many there are."""
 
     room: str
     task: int
@@ -180,6 +182,7 @@ class TaskView(Response, frozen=True, kw_only=True):
     pr: str | None
     output: str | None
     artifacts: tuple[ArtifactView, ...]
+    artifacts_total: int
     note: str | None
     rounds: int
     trace_id: TraceId

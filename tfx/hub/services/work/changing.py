@@ -187,13 +187,13 @@ class Changing:
                 hint="tfx task show",
                 details={"task": task.number, "other": twin[0].number},
             )
-        if not any(row[1] == request.identity for row in tasks.artifacts(tx, task.stream)):
-            body = ArtifactAttached(
-                artifact=request.kind.value,
-                branch=request.identity if request.kind is ArtifactKind.BRANCH else None,
-                identity=request.identity,
-                pr=request.identity if request.kind is ArtifactKind.PR else None,
-            )
+        body = ArtifactAttached(
+            artifact=request.kind.value,
+            branch=request.identity if request.kind is ArtifactKind.BRANCH else None,
+            identity=request.identity,
+            pr=request.identity if request.kind is ArtifactKind.PR else None,
+        )
+        if not _has(tx, task, body):
             tasks.attach(tx, task, body, who.actor, op)
         return self._result(tx, task)
 
@@ -225,6 +225,16 @@ class Changing:
 
     def _result(self, tx: Tx, task: TaskRow) -> TaskResult:
         return TaskResult(task=self._shapes.task(tx, tasks.by_stream(tx, task.stream) or task))
+
+
+def _has(tx: Tx, task: TaskRow, body: ArtifactAttached) -> bool:
+    """Say whether this is attached as what it is, and a branch or PR is the one the task has."""
+    attached = ((row[0], row[1]) for row in tasks.artifacts(tx, task.stream))
+    return (
+        (body.artifact, body.identity) in attached
+        and body.branch in {None, task.branch}
+        and body.pr in {None, task.pr}
+    )
 
 
 def _verb(request: TaskUpdateRequest) -> str:

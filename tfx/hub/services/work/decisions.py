@@ -139,15 +139,25 @@ def _unproven(tx: Tx, asked: Asked, error: AccessDenied) -> Refused:
 def task_of(source: Tx | Reader, room: str, number: int) -> TaskRow:
     """Return a task that is there; raises NotFound `unknown-task`."""
     found = tasks.find(source, room, number)
-    if found is None or found.deleted_at_ms is not None:
-        gone = "" if found is None else "; it was deleted"
-        raise NotFound(
-            f"there is no task {number} in {room}{gone}",
-            code="unknown-task",
-            hint="tfx task list",
-            details={"task": number, "room": room},
-        )
-    return found
+    if found is None:
+        raise _no_task(room, number, "")
+    return there(found)
+
+
+def there(task: TaskRow) -> TaskRow:
+    """Return a task that is not deleted; raises NotFound `unknown-task`."""
+    if task.deleted_at_ms is not None:
+        raise _no_task(task.room, task.number, "; it was deleted")
+    return task
+
+
+def _no_task(room: str, number: int, why: str) -> NotFound:
+    return NotFound(
+        f"there is no task {number} in {room}{why}",
+        code="unknown-task",
+        hint="tfx task list",
+        details={"task": number, "room": room},
+    )
 
 
 def observed(source: Tx | Reader, request: Fenced, task: TaskRow | None) -> Expected | None:

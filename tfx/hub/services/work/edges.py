@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from tfx.hub.store.tx import Tx
 
 
-def streams_of(tx: Tx, room: str, numbers: Iterable[int]) -> tuple[StreamNo, ...]:
-    """Return the streams of tasks of a room; raises NotFound `unknown-task`."""
-    return tuple(task_of(tx, room, each).stream for each in sorted(set(numbers)))
+def streams_of(
+    tx: Tx, room: str, numbers: Iterable[int], *, deleted: bool = False
+) -> tuple[StreamNo, ...]:
+    """Return the streams of tasks of a room; raises NotFound `unknown-task`.
+
+    With `deleted` also of those that are there no more.
+    """
+
+    def stream(number: int) -> StreamNo:
+        known = tasks.find(tx, room, number) if deleted else None
+        return (known or task_of(tx, room, number)).stream
+
+    return tuple(stream(each) for each in sorted(set(numbers)))
 
 
 def parent_of(tx: Tx, task: TaskRow, number: int) -> StreamNo | None:

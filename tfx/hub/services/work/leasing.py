@@ -180,7 +180,7 @@ class Leasing:
 
             def work() -> ReleaseResult:
                 held = compare(tx, task, expected)
-                if held is None and (task.status not in OWNED or task.assignee is None):
+                if held is None and (task.status not in OWNED or not (task.assignee or task.label)):
                     raise freeing.nothing_held(task)
                 freeing.free(tx, Kind.WORK_FORCED, task, held, request.reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)

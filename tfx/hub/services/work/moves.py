@@ -102,6 +102,7 @@ def move(  # noqa: PLR0917  (one event)
     body = TaskMoved(
         assignee=None if reopens else task.assignee,
         before=task.status,
+        decided=who.is_operator,
         instance=None if reopens else task.instance,
         label=None if reopens else task.label,
         note=note,

@@ -107,6 +107,7 @@ def worker(tx: Tx | Reader, caller: Caller, request: Working) -> Worker:
         raise AccessDenied(
             f"{name} is registered in {where}, which is not the room of this task",
             code="foreign-room",
+            hint=None if known.workspace is not None else _NO_WORKSPACE,
             details={"agent": name, "workspace": known.workspace, "room": request.room},
         )
     return Worker(known.workspace, name, request.session, caller.operator)
@@ -131,9 +132,15 @@ def _prove(tx: Tx | Reader, known: AgentRow, session: str) -> None:
         raise AccessDenied(f"the session is not one of {known.id}", code="actor-mismatch")
     if known.session == session or agents.had_session(tx, known, session):
         raise AccessDenied(
-            f"this session of {known.id} has ended", code="authority-ended", hint=_REGISTER
+            f"this session of {known.id} has ended",
+            code="authority-ended",
+            hint=_REGISTER if known.session in {None, session} else _REPLACED,
         )
     raise AccessDenied(f"{known.id} never had this session", code="actor-invalid", hint=_REGISTER)
 
 
 _REGISTER: Final = "register again, and claim the task again"
+_NO_WORKSPACE: Final = "register with `workspace`: the absolute path of the repository"
+_REPLACED: Final = (
+    "another process registered by this name: let each have a TFX_AGENT_ID of its own"
+)

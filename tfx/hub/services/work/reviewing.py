@@ -16,7 +16,7 @@ from tfx.hub.store import leases, reviews
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
 from tfx.hub.store.ops import op_of
-from tfx.hub.store.work_bodies import LockSet, ReviewClaimed
+from tfx.hub.store.work_bodies import LockSet, ReviewClaimed, ReviewEnded
 from tfx.hub.wire.leases import (
     LockClearRequest,
     LockClearResult,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tfx.hub.models import AgentId, Caller
     from tfx.hub.services.work.decisions import Refused
     from tfx.hub.services.work.people import Worker
-    from tfx.hub.store.reviews import LockRow, ReviewRow
+    from tfx.hub.store.reviews import ReviewRow
     from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
@@ -54,17 +54,17 @@ class Reviewing:
             before = tx.done_before(agent, op)
             if before is not None and isinstance(before.body, ReviewClaimed):
                 old = reviews.find(tx, before.body.review)
-                return ReviewResult(review=None if old is None else review_view(old))
+                return ReviewResult(review=None if old is None else review_view(tx, old))
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
                 if found is not None and found.agent == agent:
-                    return ReviewResult(review=review_view(found))
+                    return ReviewResult(review=review_view(tx, found))
                 _may_review(tx, task, agent, found)
                 review = LeaseId(new_id(tx.now_ms))
                 reviews.claim(tx, task, review, agent, session, op)
                 made = reviews.active(tx, task.stream)
-                return ReviewResult(review=None if made is None else review_view(made))
+                return ReviewResult(review=None if made is None else review_view(tx, made))
 
             return recorded(tx, task, who, "review-claim", guarded=True, work=work)
 
@@ -79,8 +79,10 @@ class Reviewing:
         def command(tx: Tx) -> ReviewResult | Refused:
             who = people.worker(tx, caller, request)
             task = task_of(tx, who.room, request.task)
-            if tx.done_before(who.actor, op) is not None:
-                return ReviewResult(review=None)
+            before = tx.done_before(who.actor, op)
+            if before is not None and isinstance(before.body, ReviewEnded):
+                old = reviews.find(tx, before.body.review)
+                return ReviewResult(review=None if old is None else review_view(tx, old))
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
@@ -90,7 +92,7 @@ class Reviewing:
                 if found is not None:
                     reason = request.reason or "released"
                     reviews.end(tx, Kind.REVIEW_RELEASED, task, found, reason, who.actor, op)
-                return ReviewResult(review=None if found is None else review_view(found))
+                return ReviewResult(review=None if found is None else review_view(tx, found))
 
             return recorded(tx, task, who, "review-release", guarded=False, work=work)
 
@@ -104,6 +106,13 @@ class Reviewing:
             who, task = _scope(tx, caller, request)
             stream = None if task is None else task.stream
             found = reviews.lock_of(tx, who.room, stream)
+            before = tx.done_before(who.actor, op)
+            if before is not None and (found is None or found.stream != before.stream):
+                raise StateConflict(
+                    "what this request locked goes on since then",
+                    code="stale",
+                    hint="tfx lease status",
+                )
             if found is None:
                 body = LockSet(
                     lock=new_id(tx.now_ms),
@@ -114,7 +123,11 @@ class Reviewing:
                 )
                 reviews.set_lock(tx, body, who.actor, op)
                 found = reviews.lock_of(tx, who.room, stream)
-            if found is None or found.reason != request.reason:
+            if (
+                found is None
+                or found.reason != request.reason
+                or request.note not in {None, found.note}
+            ):
                 raise StateConflict(
                     "it is locked already, for another reason",
                     code="hold-active",
@@ -131,11 +144,11 @@ class Reviewing:
 
         def command(tx: Tx) -> LockClearResult:
             who, task = _scope(tx, caller, request)
-            if tx.done_before(who.actor, op) is not None:
-                return LockClearResult(cleared=None)
-            found: LockRow | None = reviews.lock_of(
-                tx, who.room, None if task is None else task.stream
-            )
+            before = tx.done_before(who.actor, op)
+            if before is not None:
+                old = reviews.lock_by_stream(tx, before.stream)
+                return LockClearResult(cleared=None if old is None else lock_view(tx, old))
+            found = reviews.lock_of(tx, who.room, None if task is None else task.stream)
             if found is None:
                 return LockClearResult(cleared=None)
             view = lock_view(tx, found)

@@ -5,7 +5,7 @@ Reads only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tfx.hub.models import AgentId, LeaseId
 from tfx.hub.services.work.decisions import OWNED
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tfx.hub.store.reviews import LockRow, ReviewRow
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
+
+ARTIFACTS_SHOWN: Final = 20
+"""So many artifacts stand in a task, the newest: each answer about it carries them (H-31)."""
 
 
 class Shapes:
@@ -64,8 +67,9 @@ class Shapes:
         """Return a task with all that belongs to it."""
         held = leases.active(source, row.stream)
         review = reviews.active(source, row.stream)
-        parent = None if row.parent is None else tasks.by_stream(source, row.parent)
+        parent = _parent(source, row)
         reasons = waits_for(source, row, held)
+        artifacts = tasks.artifacts(source, row.stream)
         return TaskView(
             room=row.room,
             task=row.number,
@@ -76,7 +80,7 @@ class Shapes:
             author=row.author,
             assignee=_assignee(row),
             lease=None if held is None else self.lease(source, held, row),
-            review=None if review is None else review_view(review),
+            review=None if review is None else review_view(source, review),
             locks=tuple(
                 lock_view(source, lock)
                 for lock in (
@@ -102,8 +106,9 @@ class Shapes:
                     attached_by=AgentId(str(author)),
                     attached_at_ms=int(at or 0),
                 )
-                for kind, identity, author, at in tasks.artifacts(source, row.stream)
+                for kind, identity, author, at in artifacts[-ARTIFACTS_SHOWN:]
             ),
+            artifacts_total=len(artifacts),
             note=row.note,
             rounds=row.rounds,
             trace_id=row.trace_id,
@@ -119,7 +124,7 @@ def line(source: Tx | Reader, row: TaskRow) -> TaskLine:
     """Return a task as it stands in a list."""
     held = leases.active(source, row.stream)
     review = reviews.active(source, row.stream)
-    parent = None if row.parent is None else tasks.by_stream(source, row.parent)
+    parent = _parent(source, row)
     reasons = waits_for(source, row, held)
     return TaskLine(
         task=row.number,
@@ -160,10 +165,13 @@ def waits_for(source: Tx | Reader, row: TaskRow, held: LeaseRow | None) -> tuple
     return tuple(found)
 
 
-def review_view(row: ReviewRow) -> ReviewView:
+def review_view(source: Tx | Reader, row: ReviewRow) -> ReviewView:
     """Return a review as it stands."""
+    task = tasks.by_stream(source, row.task)
     return ReviewView(
         review_id=LeaseId(row.id),
+        room="" if task is None else task.room,
+        task=0 if task is None else task.number,
         agent_id=row.agent,
         session=row.session,
         created_at_ms=row.created_at_ms,
@@ -182,6 +190,12 @@ def lock_view(source: Tx | Reader, row: LockRow) -> LockView:
         set_by=row.set_by,
         set_at_ms=row.set_at_ms,
     )
+
+
+def _parent(source: Tx | Reader, row: TaskRow) -> TaskRow | None:
+    """Return the parent of a task unless it is gone."""
+    found = None if row.parent is None else tasks.by_stream(source, row.parent)
+    return None if found is None or found.deleted_at_ms is not None else found
 
 
 def _assignee(row: TaskRow) -> Assignee | None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow
-    from tfx.hub.wire.work import ReviewView
 
 
 class Standing:
@@ -76,15 +75,18 @@ class Standing:
                 return self._status(reader, [found], [])
             if request.task is None and request.room is None and request.agent_id is not None:
                 rows = leases.of_agent(reader, request.agent_id, request.limit)
-                return self._status(reader, rows, [])
+                judged = reviews.of_agent(reader, request.agent_id, request.limit)
+                return self._status(reader, rows, [], judged)
             room = people.room_of(reader, request)
             locks = reviews.locks_of_room(reader, room)
             if request.task is not None:
                 task = task_of(reader, room, request.task)
                 rows = leases.history(reader, task.stream, request.limit)
                 mine = [each for each in locks if each.task in {None, task.stream}]
-                return self._status(reader, rows, mine, task)
-            return self._status(reader, leases.of_room(reader, room, request.limit), locks)
+                one = reviews.active(reader, task.stream)
+                return self._status(reader, rows, mine, [] if one is None else [one])
+            judged = reviews.of_room(reader, room, request.limit)
+            return self._status(reader, leases.of_room(reader, room, request.limit), locks, judged)
 
         return await self._store.read(query)
 
@@ -93,14 +95,11 @@ class Standing:
         reader: Reader,
         rows: list[LeaseRow],
         locks: list[reviews.LockRow],
-        task: TaskRow | None = None,
+        judged: list[reviews.ReviewRow] | None = None,
     ) -> LeaseStatusResult:
-        open_review: tuple[ReviewView, ...] = ()
-        if task is not None and (review := reviews.active(reader, task.stream)) is not None:
-            open_review = (review_view(review),)
         return LeaseStatusResult(
             leases=tuple(self._shapes.lease(reader, row, _task(reader, row)) for row in rows),
-            reviews=open_review,
+            reviews=tuple(review_view(reader, each) for each in judged or ()),
             locks=tuple(lock_view(reader, each) for each in locks),
         )
 

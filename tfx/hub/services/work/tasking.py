@@ -5,6 +5,7 @@ Knows no SQL and no transport; changes of a task are `changing`'s.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tfx.errors import InvalidRequest, StateConflict
@@ -13,7 +14,7 @@ from tfx.hub.services import endings
 from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
 from tfx.hub.services.work import admission, people
 from tfx.hub.services.work.claiming import claim
-from tfx.hub.services.work.decisions import decide, locked, recorded, task_of
+from tfx.hub.services.work.decisions import decide, locked, recorded, task_of, there
 from tfx.hub.services.work.edges import streams_of
 from tfx.hub.services.work.shapes import line, lock_view
 from tfx.hub.store import leases, reviews, tasks
@@ -57,7 +58,8 @@ class Tasking:
     async def work_add(self, caller: Caller, request: TaskAddRequest) -> TaskResult:
         """Create a task: proposed, and nobody's (WK-T3), unless `accept` says it is wanted.
 
-        Raises StateConflict `duplicate-work`, `hold-active`, `idempotency-conflict`.
+        Raises StateConflict `duplicate-work`, `hold-active`, `idempotency-conflict`; NotFound
+        `unknown-task` also when the task of the same key was deleted.
         """
         op = op_of("work_add", request)
 
@@ -67,10 +69,10 @@ class Tasking:
             if before is not None:
                 known = tasks.by_stream(tx, before.stream)
                 if known is not None:
-                    return TaskResult(task=self._shapes.task(tx, known))
+                    return TaskResult(task=self._shapes.task(tx, there(known)))
             same = _same_key(tx, who, request)
             if same is not None:
-                return TaskResult(task=self._shapes.task(tx, same))
+                return TaskResult(task=self._shapes.task(tx, there(same)))
             stopped = reviews.lock_over(tx, who.room, None)
             if stopped is not None:
                 raise locked(stopped)
@@ -168,6 +170,9 @@ class Tasking:
             if held is not None:
                 endings.revoke(tx, task, held, request.reason, who.actor)
             endings.end_review(tx, task, request.reason, who.actor)
+            lock = reviews.lock_of(tx, who.room, task.stream)
+            if lock is not None:  # nobody could clear it any more
+                reviews.clear_lock(tx, lock, who.actor, None)
             tasks.delete(tx, task, request.reason, who.actor, op)
             return TaskDeleteResult(task=task.number, deleted=True)
 
@@ -233,7 +238,8 @@ def _same_key(tx: Tx, who: Worker, request: TaskAddRequest) -> TaskRow | None:
     known = tasks.by_key(tx, who.room, who.actor, request.client_key)
     if known is None:
         return None
-    wanted = _body(tx, who, request, known.number, known.trace_id)
+    edges = _edges(tx, who.room, request, deleted=True)  # they were there when it was made
+    wanted = _body(who, request, edges, known.number, known.trace_id)
     if tasks.first_text(tx, known) != tasks.text_of(wanted):
         raise StateConflict(
             f"the key {request.client_key!r} was used for another task",
@@ -244,19 +250,34 @@ def _same_key(tx: Tx, who: Worker, request: TaskAddRequest) -> TaskRow | None:
     return known
 
 
-def _body(tx: Tx, who: Worker, request: TaskAddRequest, number: int, trace_id: str) -> TaskCreated:
-    blockers = streams_of(tx, who.room, request.blocked_by)
-    parents = () if request.parent is None else streams_of(tx, who.room, (request.parent,))
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """The streams of what a new task waits for and is part of."""
+
+    blockers: tuple[int, ...]
+    parent: int | None
+
+
+def _edges(tx: Tx, room: str, request: TaskAddRequest, *, deleted: bool = False) -> _Edges:
+    parents = () if request.parent is None else (request.parent,)
+    found = streams_of(tx, room, parents, deleted=deleted)
+    blockers = streams_of(tx, room, request.blocked_by, deleted=deleted)
+    return _Edges(blockers, found[0] if found else None)
+
+
+def _body(
+    who: Worker, request: TaskAddRequest, edges: _Edges, number: int, trace_id: str
+) -> TaskCreated:
     return TaskCreated(
         author=who.actor,
-        blockers=list(blockers),
+        blockers=list(edges.blockers),
         branch=request.branch,
         client_key=request.client_key,
         detail=request.detail,
         exclusive=request.exclusive,
         number=number,
         output=request.output,
-        parent=parents[0] if parents else None,
+        parent=edges.parent,
         pr=request.pr,
         priority=request.priority,
         room=who.room,
@@ -272,7 +293,8 @@ def _create(tx: Tx, who: Worker, request: TaskAddRequest, op: Op | None) -> Task
     if not request.title.strip():
         raise InvalidRequest("title is blank", details={"field": "title"})
     trace_id = TraceId(new_id(tx.now_ms))
-    body = _body(tx, who, request, tasks.next_number(tx, who.room), trace_id)
+    edges = _edges(tx, who.room, request)
+    body = _body(who, request, edges, tasks.next_number(tx, who.room), trace_id)
     event = tasks.create(tx, body, who.actor, op)
     made = tasks.by_stream(tx, event.stream)
     if made is None:

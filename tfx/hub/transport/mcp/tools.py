@@ -84,7 +84,7 @@ def tools_of(
         Tool(
             name=each.row.name,
             description=each.row.summary,
-            schema=input_schema(each.row.request, hidden=_hidden(each.row.toolset)),
+            schema=input_schema(each.row.request, hidden=_hidden(each.row.name, each.row.toolset)),
             toolset=each.row.toolset,
             call=_OperationCall(each, unread, refused),
         )
@@ -93,7 +93,9 @@ def tools_of(
     )
 
 
-def _hidden(toolset: Toolset) -> frozenset[str]:
+def _hidden(name: str, toolset: Toolset) -> frozenset[str]:
+    if name == "register":  # without a bridge only the agent knows where it works
+        return _NOT_FOR_AGENTS - {"workspace"}
     return _NOT_FOR_AGENTS | _NOT_FOR_WORK if toolset is Toolset.WORK else _NOT_FOR_AGENTS
 
 
