@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tfx.config.settings_model import DEFAULT_LOG_MIB, MIB
 from tfx.core.clock import iso
 from tfx.core.identity import ProcessIdentity
 from tfx.errors import Kind
@@ -70,6 +71,7 @@ class Job:
     issues: tuple[Issue, ...] = ()
     topic: str | None = None
     task: int | None = None
+    log_cap_bytes: int = DEFAULT_LOG_MIB * MIB
 
     @property
     def is_over(self) -> bool:

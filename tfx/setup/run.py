@@ -40,6 +40,7 @@ from tfx.setup.report import (
     with_rows,
 )
 from tfx.setup.survey import Survey, survey
+from tfx.setup.unwritable import unwritable
 
 Ask = Callable[[SetupData], bool]
 Say = Callable[[str], None]
@@ -60,18 +61,18 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     rows = agent_rows(seen.found, seen.scope, names)
     missing = tuple(absent(row) for row in rows if row.name in names and not row.installed)
     notes = other_hub_note(paths)
-    preview = desired(
-        paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=False)
-    )
+    links = _links(paths, engine, seen, options, make=False)
+    preview = desired(paths, seen.scope, seen.settings, links)
+    unwritten = unwritable(paths, seen.scope, links)
     if options.mode is not Mode.APPLY:
         say("comparing with the disk")
         plan = engine.plan(preview, options.flags)
         merges = _merges(engine, preview, plan.actions)
         data = planned(options.mode, rows, plan, notes, merges=merges)
-        return planned_result(data, plan, missing, options.mode)
+        return planned_result(with_rows(data, unwritten), plan, missing, options.mode)
     if not options.yes and not engine.has_edited_shared_files():
         plan = engine.plan(preview, options.flags)
-        data = planned(Mode.DRY_RUN, rows, plan, notes)
+        data = with_rows(planned(Mode.DRY_RUN, rows, plan, notes), unwritten)
         if plan.changes_shared_files and not ask(data):
             return declined(data)
     say("comparing with the disk")
@@ -80,7 +81,8 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     )
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
     merges = _merges(engine, wanted, (outcome.action for outcome in report.outcomes))
-    return reported(report, rows, notes, missing, merges)
+    result = reported(report, rows, notes, missing, merges)
+    return judged(with_rows(result.data, unwritten), missing)
 
 
 def _merges(engine: Engine, wanted: Desired, actions: Iterable[Action]) -> Mapping[str, str]:
