@@ -41,7 +41,7 @@ def test_d134_absent_from_a_bare_c_is_by_design_and_the_absolute_path_is_given(
         bare.write(name, line(bare))
     found = bare.rows("cli.matrix")["claude"]
     assert found.status is Status.OK
-    assert f"{bare.bin}/claude works" in found.details["by design"]
+    assert f"{bare.bin}/claude works" in found.details["by_design"]
 
 
 def test_d138_the_file_that_only_the_finding_starts_read_is_named(bare: Clinic) -> None:

@@ -295,12 +295,47 @@ def test_d28_the_picture_in_the_readme_is_of_this_command() -> None:
     assert set(re.findall(r"https?://([^/\"]+)", picture)) == {"www.w3.org"}
 
 
+def test_d3_a_check_that_was_named_says_why_it_had_nothing_to_look_at(clinic: Clinic) -> None:
+    said = clinic.tfx("doctor", "--only", "db.log", "--only", "hub.tokens").out
+    assert re.search(r"db\.log .*not looked at: there is no hub database yet", said)
+    assert said.count("not looked at") == 2
+    assert "not looked at" not in clinic.tfx("doctor").out
+
+
+def test_d9_a_group_is_explained_check_by_check(clinic: Clinic) -> None:
+    said = clinic.tfx("doctor", "--explain", "hub").out
+    assert [line.split()[0] for line in said.splitlines() if line.startswith("hub.")] == [
+        check.id for check in CHECKS if check.group.value == "hub" and check.id.startswith("hub.")
+    ]
+    assert clinic.tfx("doctor", "--explain", "nope").code == 2
+
+
+def test_d28_details_are_written_for_people(clinic: Clinic) -> None:
+    said = clinic.tfx("doctor", "cli.matrix", "--verbose").out
+    assert "{'" not in said
+    assert re.search(r"bash -lc: answer found, path ~?/", said)
+
+
 def test_d28_a_terminal_gets_groups_the_matrix_and_the_counts_last(clinic: Clinic) -> None:
     said = on_terminal(clinic)
     assert "\x1b[1mshells" in said
     grid = next(line for line in said.splitlines() if "bash -lic" in line)
     assert "sh -c" in grid
     assert " fail · " in said.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("columns", ["32", "40", "80"])
+def test_d28_a_narrow_terminal_loses_neither_a_name_nor_a_summary(
+    clinic: Clinic, columns: str
+) -> None:
+    said = re.sub(
+        r"\x1b\[[0-9;]*m", "", on_terminal(clinic, "cli.matrix", "hub.*", env={"COLUMNS": columns})
+    )
+    words = " ".join(said.split())
+    assert "bash -lic ✓" in words if columns != "80" else "bash -lic" in words
+    assert "claude" in words
+    assert "hub.pid ~/.local/state/tfx/hub/state.json no hub, and no state file of one" in words
+    assert "…" not in said.replace("checking cli.matrix …", "")
 
 
 @pytest.mark.parametrize(("words", "env"), [(("--ascii",), {}), ((), {"NO_COLOR": "1"})])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -175,7 +176,22 @@ def test_d6_k48_without_a_terminal_and_without_yes_it_is_a_dry_run(clinic: Clini
     ran = clinic.tfx("doctor", "assets.manifest", "--fix")
     assert ran.code == 0
     assert "pending: assets.manifest" in ran.out
+    assert "to do this: tfx doctor --fix --yes" in ran.out
     assert listing(clinic.home) == before
+
+
+def test_d5_the_plain_view_of_a_dry_run_shows_hashes_modes_and_the_diff(clinic: Clinic) -> None:
+    make_stale(clinic, SCRIPT)
+    said = clinic.tfx("doctor", "assets.manifest", "--fix", "--dry-run").out
+    assert re.search(rf"  update ~/{SCRIPT}: sha256 [0-9a-f]{{12}}, mode 0755 -> sha256", said)
+    assert "    -# an older version" in said
+    assert "to do this: tfx doctor --fix --yes" in said
+
+
+def test_d6_nothing_to_repair_is_said(clinic: Clinic) -> None:
+    said = clinic.tfx("doctor", "assets.manifest", "--fix", "--yes").out
+    assert "Nothing here is for --fix to repair." in said
+    assert "to repair" not in clinic.tfx("doctor", "assets.manifest").out
 
 
 def asked(clinic: Clinic, answers: Mapping[FixClass, bool]) -> tuple[list[Question], DoctorData]:

@@ -263,6 +263,19 @@ def test_dead_letters_are_told_running_and_stopped(clinic: Clinic, hub: RunningH
     assert one(clinic, "hub.queues", "dead letters").details["count"] == 1
 
 
+def test_what_was_said_to_a_topic_that_nobody_reads_is_no_warning(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    hub.register("agent-1")
+    hub.call("publish", from_="agent-1", to="topic:task.result", topic="task.result", payload={})
+    assert one(clinic, "hub.queues").status is Status.OK
+    hub.call("publish", from_="agent-1", to="nobody-1", topic="x", payload={}, deferred=True)
+    hub.call("agents_retire", operator=True, agent_id="agent-1")
+    assert one(clinic, "hub.queues").status is Status.OK
+    hub.end()
+    assert one(clinic, "hub.queues").status is Status.OK
+
+
 def test_an_agent_whose_lease_lapsed_is_told_by_the_running_hub(
     clinic: Clinic, hub: RunningHub
 ) -> None:

@@ -249,6 +249,15 @@ def test_d114_own_files_are_fine(clinic: Clinic) -> None:
     assert {row.status for row in clinic.rows("perm").values()} == {Status.OK}
 
 
+def test_d114_a_place_where_nothing_can_be_written_fails(clinic: Clinic) -> None:
+    clinic.write("disk", "a file where a directory belongs")
+    clinic.env["XDG_CACHE_HOME"] = str(clinic.home / "disk/cache")
+    found = clinic.rows("perm")["~/disk"]
+    assert found.status is Status.FAIL
+    assert found.details["places"] == ["~/disk/cache/tfx"]
+    assert commands(found) == ["ls -ld ~/disk"]
+
+
 def test_d115_only_what_the_journal_names_is_a_leftover(clinic: Clinic) -> None:
     clinic.write(".claude/.tfx-mine.new", "mine")
     assert {row.status for row in clinic.rows("cache").values()} == {Status.OK}

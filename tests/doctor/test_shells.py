@@ -37,7 +37,7 @@ def test_d87_d94_d175_found_everywhere_but_in_a_bare_c_is_ok(bare: Clinic) -> No
         bare.write(name, line(bare))
     found = bare.rows("cli.matrix")["claude"]
     assert found.status is Status.OK
-    assert "bash -c" in found.details["by design"]
+    assert "bash -c" in found.details["by_design"]
 
 
 def test_d79_d133_found_in_interactive_shells_only_names_the_file(bare: Clinic) -> None:

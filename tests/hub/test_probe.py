@@ -151,6 +151,13 @@ def test_h_42_rotate_works_while_the_hub_is_down(hub: RunningHub) -> None:
     assert _with(again, hub.token) == 200
 
 
+def test_h_42_rotate_says_why_where_nothing_can_be_written(home: Path) -> None:
+    (home / ".local").write_text("a file where a directory belongs")
+    ran = tfx(home, "hub", "token", "rotate", "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "io"), ran.out
+    assert "cannot be used" in ran.document["problems"][0]["message"]
+
+
 def test_h_42_a_token_of_the_environment_wins_and_cannot_be_rotated(home: Path) -> None:
     env = bare_env(home, TFX_HUB_TOKEN="e" * 40)
     started = tfx(home, "hub", "start", "--port", "0", "--json", env=env)

@@ -201,6 +201,15 @@ def test_s22_a_diff_of_an_entry_shows_no_token(machine: Machine) -> None:
     assert "Bearer <token>" in diff.text
 
 
+def test_d5_the_diff_of_a_hook_shows_the_element_that_it_replaces(machine: Machine) -> None:
+    old, new = (machine.hook({"command": f"{word} tfx"}) for word in ("older", "newer"))
+    machine.apply(Desired((), (old,), AGENTS))
+    desired = Desired((), (new,), AGENTS)
+    (action,) = machine.plan(desired).actions
+    changed = machine.engine().diff(desired, action).text.splitlines()[2:]
+    assert [line[0] for line in changed if line[0] in "+-"] == ["-", "+"]
+
+
 def test_undo_of_a_hook_removes_exactly_the_recorded_element(machine: Machine) -> None:
     theirs = {"hooks": [{"type": "command", "command": "theirs"}]}
     write(machine.settings, '{"hooks": {"SessionStart": [{"x": 1}]}}')

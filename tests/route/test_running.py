@@ -142,7 +142,9 @@ def test_r5_the_time_out_ends_the_group_and_what_left_it(bench: Bench) -> None:
     assert ran.code == 1
     fields = fields_of(ran)
     assert (fields["status"], fields["exit_code"]) == ("timeout", "137")
-    assert fields["issue"] == "timeout: ended after the time-out of 2 s"
+    assert (
+        fields["issue"] == "timeout: ended after the time-out of 2 s; --timeout S gives it longer"
+    )
     assert output_of(ran) == b"partial\n"
 
 

@@ -200,6 +200,16 @@ def test_s23_token_in_a_file_that_others_can_read_is_told_with_the_way_out(
         assert '"Bearer ${TFX_HUB_TOKEN}"' in warned[0]
 
 
+def test_s23_a_settings_file_that_tfx_makes_is_private_before_any_token_comes(
+    machine: Machine,
+) -> None:
+    assert machine.setup().code == 0
+    made = [machine.home / CLAUDE, machine.home / SETTINGS, machine.home / ".codex/config.toml"]
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o600] * len(made)
+    shown = machine.tfx("setup", "--mcp-transport", "http").out
+    assert "others can read" not in shown
+
+
 def test_s52_script_without_its_registration_is_shown_as_not_active(machine: Machine) -> None:
     machine.write(SETTINGS, '{"statusLine": {"type": "command", "command": "mine"}}')
     shown = machine.tfx("setup").out

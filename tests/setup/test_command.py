@@ -274,7 +274,10 @@ def test_preview_of_a_removal_exits_as_the_removal_would(machine: Machine) -> No
 def test_k6_purge_lists_first_and_needs_a_yes(machine: Machine) -> None:
     machine.setup("--mcp-transport", "http")
     token = machine.home / ".local/state/tfx/hub/token"
-    assert machine.setup("--remove", "--purge").code == 1
+    asked = machine.tfx("setup", "--remove", "--purge")
+    assert asked.code == 1
+    assert "tfx setup --remove --purge --yes" in asked.err
+    assert "pending, 0 as they should be" in asked.out
     assert token.is_file()
     preview = machine.setup("--remove", "--purge", "--dry-run")
     assert str(token) in rows(preview, "pending")
@@ -283,6 +286,22 @@ def test_k6_purge_lists_first_and_needs_a_yes(machine: Machine) -> None:
     assert done.code == 0, done.out
     assert not token.parent.exists()
     assert machine.users_files() == {}
+
+
+def test_k6_purge_says_what_stays_and_what_does_not_come_back(machine: Machine) -> None:
+    machine.setup("--mcp-transport", "http")
+    assert machine.tfx("hub", "start", "--json", TFX_HUB_PORT="0").code == 0
+    assert machine.tfx("backup", "create").code == 0
+    said = machine.tfx("setup", "--remove", "--purge", "--yes").out
+    assert "the backups of the hub's database stay: ~/.local/share/tfx/backups" in said
+    assert "; what was purged does not come back" in said
+    assert len(list((machine.home / ".local/share/tfx/backups").iterdir())) == 1
+
+
+def test_no_agent_is_a_remark_of_setup_and_not_of_a_removal(tmp_path: Path) -> None:
+    bare = Machine(tmp_path)
+    assert "no agent CLI was found on PATH" in bare.tfx("setup").out
+    assert "no agent CLI" not in bare.tfx("setup", "--remove").out
 
 
 def test_k6_purge_stops_the_hub_first(machine: Machine) -> None:
@@ -309,9 +328,11 @@ def test_list_tells_the_state_of_each_skill(machine: Machine) -> None:
 
 
 def test_version_names_every_part(machine: Machine) -> None:
-    machine.setup()
+    before = machine.tfx("version", "--json").data["assets"]
+    changed = machine.setup().data["counts"]["changed"]
+    assert before == {"installed": 0, "pending": changed, "conflicts": 0}
     data = machine.tfx("version", "--json").data
-    assert data["assets"]["pending"] == data["assets"]["conflicts"] == 0
+    assert data["assets"] == {"installed": changed, "pending": 0, "conflicts": 0}
     assert {row["name"]: row["version"] for row in data["agents"]} == {
         "claude": "2.1.332",
         "codex": "0.171.0",

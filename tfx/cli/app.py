@@ -15,7 +15,7 @@ from tfx.cli.context import Command, new_app
 SUMMARY = """Bring every coding-agent CLI on this machine to one described state.
 
 Exit status: 0 done, 1 failed or a conflict was left, 2 usage, 3 a bug in tfx,
-4 hub or agent not there, 5 refused, 130 interrupted.
+4 no hub or no such agent CLI, 5 refused, 130 interrupted.
 """
 
 app = new_app("tfx", SUMMARY)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfx.cli.context import Command, finish, new_app
+from tfx.cli.output import counted
 from tfx.cli.upgrade import BackupDir, Database, StopHub, absolute, show_receipt
 
 if TYPE_CHECKING:
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
 
 app = new_app("backup", "Back the hub's database up, look at the backups, restore one.")
 
+LyingIn = Annotated[
+    str | None,
+    typer.Option("--backup-dir", metavar="DIR", help="Where the backups lie."),
+]
+
 
 @app.command("create", cls=Command)
 def create(ctx: typer.Context, backup_dir: BackupDir = None, db: Database = None) -> None:
-    """Make one verified backup of the hub's database, while the hub runs or not."""
+    """Make one verified backup of the hub's database.
+
+    The hub may run or not.
+    """
 
     def feature(screen: Screen, paths: Paths) -> Result[Receipt]:
         from tfx.cli.progress import Bar
@@ -38,7 +47,7 @@ def create(ctx: typer.Context, backup_dir: BackupDir = None, db: Database = None
 
 
 @app.command("list", cls=Command)
-def list_backups(ctx: typer.Context, backup_dir: BackupDir = None) -> None:
+def list_backups(ctx: typer.Context, backup_dir: LyingIn = None) -> None:
     """List the backups, newest first."""
 
     def feature(screen: Screen, paths: Paths) -> Result[Shelf]:
@@ -62,9 +71,12 @@ def verify(
     backups: Annotated[
         list[str] | None, typer.Argument(metavar="[BACKUP]...", help="All of them by default.")
     ] = None,
-    backup_dir: BackupDir = None,
+    backup_dir: LyingIn = None,
 ) -> None:
-    """Read backups from their digest to their last index; exit 1 when one is not as it was."""
+    """Read backups from their digest to their last index.
+
+    Exit 1 when one is not as it was.
+    """
 
     def feature(screen: Screen, paths: Paths) -> Result[Verified]:
         from tfx.cli.progress import Bar
@@ -90,8 +102,9 @@ def restore(
     stop_hub: StopHub = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Bring the hub's database back to what a backup holds; what is there is backed up first.
+    """Bring the hub's database back to what a backup holds.
 
+    What is there is backed up first.
     Mail that was acked since the backup was made will be delivered again.
     """
 
@@ -119,10 +132,13 @@ def prune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be deleted.")
     ] = False,
-    backup_dir: BackupDir = None,
+    backup_dir: LyingIn = None,
     db: Database = None,
 ) -> None:
-    """Delete old backups: never the first of a schema, nor one whose upgrade is not finished."""
+    """Delete old backups.
+
+    Never the first of a schema, nor one whose upgrade is not finished.
+    """
 
     def feature(screen: Screen, paths: Paths) -> Result[Pruned]:
         from tfx.upgrade import shelf
@@ -136,7 +152,7 @@ def prune(
         word = "would delete" if data.dry_run else "deleted"
         for each in data.removed:
             screen.line(f"{word} {each}", sign="changed")
-        screen.line(f"{data.kept} backups stay in {data.store}", sign="ok")
+        screen.line(f"{counted(data.kept, 'backup')} kept in {data.store}", sign="ok")
 
     finish(ctx, "backup prune", feature, render)
 

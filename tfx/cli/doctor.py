@@ -49,13 +49,13 @@ def doctor(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the checks; run none.")] = False,
     explain: Annotated[
-        str | None, typer.Option("--explain", metavar="ID", help="What a check does; run none.")
+        str | None, typer.Option("--explain", metavar="CHECK", help="What checks do; run none.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 for warnings and unknowns too.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="S", help="Seconds for each probe; default 5.")
+        float, typer.Option("--timeout", metavar="S", help="Seconds for each probe.")
     ] = 5.0,
     network: Annotated[
         bool, typer.Option("--network", help="Also look beyond this machine.")

@@ -5,7 +5,7 @@ Knows no colour and no rich; the marks are ASCII.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from tfx.doctor.model import Row, Status
 if TYPE_CHECKING:
     from tfx.cli.output import Screen
     from tfx.doctor.report import DoctorData, FixRow, ListData
+    from tfx.errors import JsonValue
 
 _MARKS = {
     Status.OK: "[ok]",
@@ -25,6 +26,7 @@ _MARKS = {
 }
 _WIDEST = 40
 _TARGETS_SHOWN = 4
+_DIGEST_SHOWN = 12
 COUNTED = (Status.OK, Status.INFO, Status.WARN, Status.FAIL, Status.UNKNOWN, Status.SKIP)
 
 
@@ -37,14 +39,19 @@ class Line:
     summary: str
 
 
-def lines_of(rows: Sequence[Row], *, verbose: bool) -> Iterator[Line]:
+def lines_of(rows: Sequence[Row], *, verbose: bool, named: bool) -> Iterator[Line]:
     """Yield what is shown of the rows of one group: skipped ones and each ok row if `verbose`.
 
-    Otherwise the ok rows of one check are one line that names their targets.
+    Otherwise the ok rows of one check are one line that names their targets. With `named` the
+    checks were asked for by name, so each of them says at least why it had nothing to look at.
     """
     together: set[str] = set()
+    spoken = {row.id for row in rows if row.status is not Status.SKIP}
     for row in rows:
         if row.status is Status.SKIP and not verbose:
+            if named and row.id not in spoken:
+                spoken.add(row.id)
+                yield Line(row, f"{row.id} {row.target}", f"not looked at: {row.summary}")
             continue
         if row.status is not Status.OK or verbose:
             yield Line(row, f"{row.id} {row.target}", row.summary)
@@ -79,6 +86,45 @@ def count_line(data: DoctorData, separator: str) -> str:
     return separator.join(shown)
 
 
+def is_named(data: DoctorData) -> bool:
+    """Say whether the checks were chosen by name."""
+    return bool(data.options["checks"] or data.options["only"])
+
+
+def fix_lines(data: DoctorData) -> Iterator[str]:
+    """Yield what became of each fix, what a pending one would do (D-5), and how it is done."""
+    plans = {(row.id, row.target): row.fix for row in data.rows if row.fix is not None}
+    for fix in data.fixes:
+        yield fix_line(fix)
+        if fix.outcome == "pending":
+            yield from _plan_lines(plans.get((fix.id, fix.target), {}))
+    if any(fix.outcome == "pending" for fix in data.fixes):
+        yield "Nothing was written; to do this: tfx doctor --fix --yes"
+    elif data.options["fix"] and not data.fixes:
+        yield "Nothing here is for --fix to repair."
+
+
+def _plan_lines(fix: Mapping[str, JsonValue]) -> Iterator[str]:
+    plan = fix.get("plan")
+    actions = plan.get("actions") if isinstance(plan, dict) else None
+    for action in actions if isinstance(actions, list) else ():
+        if isinstance(action, dict):
+            before, after = _state(action.get("before")), _state(action.get("after"))
+            yield f"  {action['kind']} {action['target']}: {before} -> {after}"
+            yield from (f"    {line}" for line in str(action["diff"]).splitlines())
+
+
+def _state(state: JsonValue) -> str:
+    if not isinstance(state, dict):
+        return "nothing"
+    digest, mode = state.get("sha256"), state.get("mode")
+    words = [
+        f"sha256 {str(digest)[:_DIGEST_SHOWN]}" if digest else "",
+        f"mode {mode}" if mode else "",
+    ]
+    return ", ".join(word for word in words if word) or "as it is"
+
+
 def slow_line(data: DoctorData) -> str | None:
     """Return which checks took over a second (D-22), or None."""
     if not data.slow:
@@ -102,7 +148,7 @@ def undo_line(data: DoctorData) -> str | None:
 def show(screen: Screen, data: DoctorData) -> None:
     """Print three columns: mark, check and target, summary; remedies below, indented (D-29)."""
     for name, rows in groups_of(data):
-        lines = list(lines_of(rows, verbose=screen.wishes.verbose))
+        lines = list(lines_of(rows, verbose=screen.wishes.verbose, named=is_named(data)))
         if not lines:
             continue
         screen.line(name)
@@ -110,8 +156,8 @@ def show(screen: Screen, data: DoctorData) -> None:
         for line in lines:
             screen.line(f"{_MARKS[line.row.status]} {line.name:{width}}  {line.summary}")
             _show_more(screen, line.row)
-    for fix in data.fixes:
-        screen.line(fix_line(fix))
+    for text in fix_lines(data):
+        screen.line(text)
     for more in (undo_line(data), slow_line(data)):
         if more is not None:
             screen.line(more)
@@ -135,25 +181,37 @@ def details_of(row: Row) -> Iterator[str]:
     for name, value in row.details.items():
         if isinstance(value, list):
             yield f"{name}: " + ("" if value else "none")
-            yield from (f"  {item}" for item in value)
+            yield from (f"  {_said(item)}" for item in value)
         elif isinstance(value, dict):
             yield f"{name}:"
-            yield from (f"  {key}: {item}" for key, item in value.items())
+            yield from (f"  {key}: {_said(item)}" for key, item in value.items())
         elif isinstance(value, str) and "\n" in value:
             yield f"{name}:"
             yield from (f"  {line}" for line in value.splitlines())
         else:
-            yield f"{name}: {value}"
+            yield f"{name}: {_said(value)}"
+
+
+def _said(value: JsonValue) -> str:
+    """Return a value as people write it: nothing for what is not known."""
+    if isinstance(value, dict):
+        known = {name: _said(each) for name, each in value.items()}
+        return ", ".join(f"{name} {each}" for name, each in known.items() if each)
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    return "" if value is None else str(value)
 
 
 def show_checks(screen: Screen, data: ListData) -> None:
     """Print the checks of `--list`, or the explanation of one."""
     width = max(len(check.id) for check in data.checks)
+    told = False
     for check in data.checks:
         words = [check.group, "default" if check.default else "off by default"]
         words += [word for word, said in (("slow", check.slow), ("network", check.network)) if said]
         words += ["deep"] if check.deep else []
         words.append(f"fix {check.fix}")
+        told = told or check.explanation is not None
         screen.line(f"{check.id:{width}}  {check.title}  [{', '.join(words)}]")
         if check.explanation is not None:
             text = check.explanation
@@ -164,3 +222,5 @@ def show_checks(screen: Screen, data: ListData) -> None:
                 ("by hand", text.by_hand),
             ):
                 screen.line(f"  {title}: {what}")
+    if not told:
+        screen.note("fix: A by --fix, C after a yes of its own, M by hand (`--explain CHECK`)")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfx.cli.context import Command, finish, leave, new_app
+from tfx.cli.output import counted
 
 if TYPE_CHECKING:
     from tfx.cli.output import Screen
@@ -66,7 +67,10 @@ def wait(
         float | None, typer.Option(metavar="S", help="Give up waiting after S seconds.")
     ] = None,
 ) -> None:
-    """Wait for a run and end as `tfx route` would have: 0 for success, else 1."""
+    """Wait for a run and end as `tfx route` would have.
+
+    Exit 0 for success, else 1.
+    """
 
     def feature(screen: Screen, paths: Paths) -> Result[Outcome]:
         from tfx.route import overview
@@ -106,7 +110,7 @@ def logs(
 ) -> None:
     """Print the whole output of a run, byte for byte.
 
-    With --follow and --json: one JSON document a piece (K-7).
+    With --follow and --json: one JSON document a piece.
     """
 
     def feature(screen: Screen, paths: Paths) -> Result[Logs]:
@@ -141,7 +145,10 @@ def prune(
         float | None, typer.Option("--older-than", metavar="DAYS", help="By default 7.")
     ] = None,
 ) -> None:
-    """Remove runs that are over, with their logs; the sums of `list --stats` stay."""
+    """Remove runs that are over, with their logs.
+
+    The sums of `tfx jobs list --stats` stay.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Pruned]:
         from tfx.route import overview
@@ -149,7 +156,7 @@ def prune(
         return overview.prune(paths, days=older_than)
 
     def render(screen: Screen, data: Pruned) -> None:
-        screen.line(f"{len(data.removed)} jobs removed", sign="ok")
+        screen.line(f"{counted(len(data.removed), 'job')} removed", sign="ok")
 
     finish(ctx, "jobs prune", feature, render)
 

@@ -261,6 +261,11 @@ def _visible(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `1 job`, `2 jobs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _speaks_unicode(stream: TextIO) -> bool:
     try:
         "✓…│가".encode(stream.encoding or "ascii")

@@ -115,12 +115,13 @@ def _roles(ctx: typer.Context) -> None:
         return Result(tuple(table.roles.values()))
 
     def render(screen: Screen, roles: tuple[Role, ...]) -> None:
+        row_of = "{:<20} {:<14} {:<7} {:>7}  {:<10} {}".format
+        screen.line(row_of("role", "cli", "effort", "timeout", "profile", "runs"))
         for row in roles:
             does = row.cli if row.verb.value == "run" else f"{row.cli} {row.verb.value}"
-            screen.line(
-                f"{row.name:<20} {does:<14} {row.effort:<7} {row.timeout_s:>5} s  {row.profile:<10}"
-                f" {row.mode}"
-            )
+            limit = f"{row.timeout_s} s"
+            screen.line(row_of(row.name, does, row.effort, limit, row.profile, row.mode))
+        screen.note("native: Claude Code does it as a subagent; overseen: its result needs a look")
 
     finish(ctx, "route roles", feature, render)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfx.cli.context import finish
+from tfx.cli.output import counted
 
 if TYPE_CHECKING:
     from tfx.cli.output import Screen
@@ -59,15 +60,17 @@ def setup(
         typer.Option(
             "--mcp-transport",
             metavar="stdio|http",
-            help="Write the tfx-hub MCP entry into every tested agent, in this form.",
+            help="Form of the tfx-hub MCP entry; without it an entry keeps its form, a new one is"
+            " stdio.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Bring every agent CLI on this machine to tfx's described state.
 
-    Installs the route script and the skills for the agents found on PATH and, when asked, the
-    tfx-hub MCP entry. Running it again changes nothing.
+    Gives the agents found on PATH a route script, a status line, hooks, skills and the tfx-hub MCP
+    entry. Running it again changes nothing. On a terminal it shows its plan and asks before it
+    first edits a settings file of yours.
     """
 
     def options() -> Options:
@@ -207,10 +210,10 @@ def _summary(data: SetupData) -> str:
         if number:
             parts.append(f"{number} {word}")
     text = ", ".join(parts) + "."
-    if not data.agents and data.mode != "undo" and not data.actions:
-        text += " No agent CLI was found on PATH; run setup again when one is installed."
     if data.run:
         text += f" Take it back with: tfx setup --undo {data.run}"
+        if any(row.kind == "purge" and row.status == "changed" for row in data.actions):
+            text += "; what was purged does not come back"
     return text
 
 
@@ -218,4 +221,4 @@ def _render_runs(screen: Screen, data: RunsData) -> None:
     if not data.runs:
         screen.line("no runs to take back")
     for run in data.runs:
-        screen.line(f"{run.run}  {run.at}  {run.operation}, {run.changes} changes")
+        screen.line(f"{run.run}  {run.at}  {run.operation}, {counted(run.changes, 'change')}")

@@ -45,6 +45,8 @@ _CODES: Final[tuple[tuple[type[Exception], type[TfxError], str, str], ...]] = (
     (apsw.NoMemError, OperationFailed, "no-memory", "there is no memory left"),
 )
 
+_DAMAGED: Final = "tfx doctor 'db.*' says more; tfx backup list shows what can be restored"
+
 
 def sqlite_version() -> str:
     """Return the version of the linked SQLite."""
@@ -57,7 +59,8 @@ def error_of(error: Exception, path: str = "") -> TfxError:
     details = {"sqlite": type(error).__name__, "path": path}
     for kind, wanted, code, what in _CODES:
         if isinstance(error, kind):
-            return wanted(f"{what}{where} ({error})", code=code, details={**details})
+            hint = _DAMAGED if code == "corrupt" else None
+            return wanted(f"{what}{where} ({error})", code=code, hint=hint, details={**details})
     return OperationFailed(f"SQLite reports {error}{where}", code="storage", details={**details})
 
 

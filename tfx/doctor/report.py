@@ -86,9 +86,10 @@ def listed_checks(checks: Sequence[Check]) -> Result[ListData]:
     return Result(ListData(tuple(_check_row(check) for check in checks)))
 
 
-def explained(check: Check) -> Result[ListData]:
-    """Return one check with its explanation."""
-    return Result(ListData((replace(_check_row(check), explanation=check.explanation),)))
+def explained(checks: Sequence[Check]) -> Result[ListData]:
+    """Return checks with their explanations."""
+    rows = (replace(_check_row(check), explanation=check.explanation) for check in checks)
+    return Result(ListData(tuple(rows)))
 
 
 def _check_row(check: Check) -> CheckRow:

@@ -47,12 +47,15 @@ def _matches(check: Check, pattern: str) -> bool:
     return fnmatch.fnmatchcase(check.id, pattern) or check.group.value == pattern
 
 
-def find(checks: Sequence[Check], name: str) -> Check:
-    """Return the check of an id. Raises InvalidRequest with the nearest names."""
-    for check in checks:
-        if check.id == name:
-            return check
-    raise unknown(name, checks)
+def find(checks: Sequence[Check], name: str) -> tuple[Check, ...]:
+    """Return the checks of an id, a group or a pattern.
+
+    Raises InvalidRequest with the nearest names when there is none.
+    """
+    found = tuple(check for check in checks if _matches(check, name))
+    if not found:
+        raise unknown(name, checks)
+    return found
 
 
 def unknown(name: str, checks: Sequence[Check]) -> InvalidRequest:

@@ -60,8 +60,8 @@ class WantedEntry:
 
     `element`: append the value to the array at `key` and own it by its recorded value; `asset`
     then tells which element replaces an older one, so give each a name of its own.
-    `secret`: the value holds a token, so only its hash is recorded, nothing of it is shown, and
-    a file made for it has mode 0600 (S-22, S-23, S-38).
+    `secret`: the value holds a token, so only its hash is recorded and nothing of it is shown
+    (S-22, S-38).
     `by_variable`: the same entry with the name of a variable for the token, to be offered (S-23).
     `activates`: assets that do nothing until this entry stands (S-52).
     """

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import difflib
 import shlex
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from tfx.config.keypath import MISSING
-from tfx.errors import NotFound, TfxError
+from tfx.config.keypath import MISSING, value_digest
+from tfx.errors import JsonValue, NotFound, TfxError
 from tfx.plan.actions import Action, Desired, Diff, WantedEntry, WantedFile
-from tfx.plan.documents import Document, editor, lookup
+from tfx.plan.documents import Document, array, lookup
 from tfx.plan.look import Obstacle, look
-from tfx.plan.outcomes import redacted, snippet
+from tfx.plan.outcomes import snippet
 from tfx.plan.state import StateDir
 
 
@@ -56,14 +58,25 @@ def _entry_diff(action: Action, wanted: WantedEntry) -> Diff:
     new = snippet(wanted).encode() + b"\n"
     disk: bytes | None = None
     try:
-        found = look(action.path)
-        value = lookup(Document.read(wanted.format, found.data or b"").value, wanted.key)
-        if value is not MISSING and not wanted.element:
-            shown = redacted(value) if wanted.secret else value
-            disk = editor(wanted.format).set_key(b"", wanted.key, shown).strip() + b"\n"
+        document = Document.read(wanted.format, look(action.path).data or b"").value
+        for value in _standing(document, action, wanted):
+            disk = snippet(replace(wanted, value=value)).encode() + b"\n"
     except (Obstacle, TfxError):
         disk = None
     return Diff(None, disk, new, _unified(action, disk, new))
+
+
+def _standing(document: JsonValue, action: Action, wanted: WantedEntry) -> Iterator[JsonValue]:
+    """Yield what stands there now: the value at the key, or the element that is ours."""
+    if not wanted.element:
+        value = lookup(document, wanted.key)
+        if value is not MISSING:
+            yield value
+        return
+    for element in array(document, wanted.key):
+        if action.disk is not None and value_digest(element) == action.disk.sha256:
+            yield element
+            return
 
 
 def _unified(action: Action, disk: bytes | None, new: bytes) -> str:

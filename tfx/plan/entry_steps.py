@@ -10,6 +10,7 @@ import shlex
 from dataclasses import replace
 
 from tfx.config.keypath import MISSING, canonical, leaves
+from tfx.core.files import PRIVATE_FILE
 from tfx.errors import OperationFailed
 from tfx.plan.actions import CHANGES, Action, ActionKind, Reason, State
 from tfx.plan.decide import Case, Decision, decide
@@ -310,7 +311,7 @@ def _finished(draft: Draft) -> Step:
         return replace(step, notes=(*changes, *shared))
     mode = found.state.mode if found.state is not None else None
     if mode is None:
-        mode = 0o600 if any(i.wanted and i.wanted.secret for i in file.items) else 0o644
+        mode = PRIVATE_FILE  # its agent puts logins and tokens into it later
     return replace(
         step,
         notes=notes,

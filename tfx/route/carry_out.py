@@ -94,7 +94,9 @@ def _concluded(job: Job, table: Table, files: Files, ended: Ended, attempts: int
         table.issues, job.cli, files.stdout, files.stderr, failed=status is not RunStatus.SUCCESS
     )
     if ended.timed_out:
-        said = Issue("timeout", f"ended after the time-out of {job.timeout_s} s")
+        said = Issue(
+            "timeout", f"ended after the time-out of {job.timeout_s} s; --timeout S gives it longer"
+        )
         issues = (said, *issues)
     if ended.why:
         issues = (Issue("not-started", f"{job.cli} {ended.why}"), *issues)

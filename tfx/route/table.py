@@ -112,7 +112,7 @@ class Table:
             raise InvalidRequest(
                 f"unknown role {name!r}; the roles are {', '.join(self.roles)}",
                 code="unknown-role",
-                hint="tfx route --help",
+                hint="tfx route roles",
                 details={"role": name, "known": known},
             )
         return found

@@ -21,6 +21,7 @@ from tfx.desired import desired
 from tfx.plan.actions import Action, ActionKind, Plan, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
+from tfx.setup.links import links_of
 from tfx.setup.report import AgentRow, agent_rows
 from tfx.setup.survey import survey
 
@@ -101,7 +102,8 @@ def versions(paths: Paths) -> Result[VersionData]:
     """Return the version of tfx, how its assets stand, and every agent's version."""
     engine = Engine(paths.setup_dir)
     seen = survey(paths, engine, probe=True)
-    plan = engine.plan(desired(paths, seen.scope, seen.settings, {}))
+    entries = links_of(paths, engine, seen, None, make=False)
+    plan = engine.plan(desired(paths, seen.scope, seen.settings, entries))
     conflicts = sum(a.kind in {ActionKind.CONFLICT, ActionKind.REFUSED} for a in plan.actions)
     assets = AssetCounts(
         installed=sum(a.kind is ActionKind.UNCHANGED for a in plan.settled),

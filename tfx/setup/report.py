@@ -86,13 +86,16 @@ class RunsData:
     runs: tuple[RunRow, ...]
 
 
-def declined(data: SetupData) -> Result[SetupData]:
-    """Return the result of a run that the user did not want: nothing was written."""
+def declined(data: SetupData, command: str) -> Result[SetupData]:
+    """Return the result of a run that the user did not want: nothing was written.
+
+    `command` is what applies the plan without a question.
+    """
     problem = Problem(
         "declined",
         Kind.STATE_CONFLICT,
         "nothing was changed: the question was not answered with yes",
-        "tfx setup --yes applies the plan without asking",
+        f"{command} applies the plan without asking",
     )
     return Result(data, Status.FAILED, (problem,))
 

@@ -5,27 +5,22 @@ Decides nothing about single files (the engine does) and shows nothing (the CLI 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 
-from tfx.agents.model import HUB_ENTRY
 from tfx.core.clock import iso
-from tfx.core.files import make_private_dir
+from tfx.core.files import is_dir
 from tfx.core.paths import Paths
 from tfx.desired import (
-    Link,
-    Transport,
     desired,
-    http_link,
     other_hub_note,
-    stdio_link,
 )
-from tfx.hub.places import HubFiles
-from tfx.hub.tokens import ensure, new_secret, read_bus
 from tfx.plan.actions import Action, Desired, Reason
 from tfx.plan.engine import Engine
 from tfx.result import Result
+from tfx.setup.links import links_of
 from tfx.setup.options import Mode, Options
-from tfx.setup.purge import end_hub, plan_purge, purge
+from tfx.setup.purge import Purge, end_hub, plan_purge, purge
 from tfx.setup.report import (
     RunRow,
     RunsData,
@@ -61,7 +56,9 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     rows = agent_rows(seen.found, seen.scope, names)
     missing = tuple(absent(row) for row in rows if row.name in names and not row.installed)
     notes = other_hub_note(paths)
-    links = _links(paths, engine, seen, options, make=False)
+    if not rows:
+        notes = (*notes, "no agent CLI was found on PATH; run setup again when one is installed")
+    links = links_of(paths, engine, seen, options.transport, make=False)
     preview = desired(paths, seen.scope, seen.settings, links)
     unwritten = unwritable(paths, seen.scope, links)
     if options.mode is not Mode.APPLY:
@@ -74,10 +71,13 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
         plan = engine.plan(preview, options.flags)
         data = with_rows(planned(Mode.DRY_RUN, rows, plan, notes), unwritten)
         if plan.changes_shared_files and not ask(data):
-            return declined(data)
+            return declined(data, "tfx setup --yes")
     say("comparing with the disk")
     wanted = desired(
-        paths, seen.scope, seen.settings, _links(paths, engine, seen, options, make=True)
+        paths,
+        seen.scope,
+        seen.settings,
+        links_of(paths, engine, seen, options.transport, make=True),
     )
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
     merges = _merges(engine, wanted, (outcome.action for outcome in report.outcomes))
@@ -99,40 +99,6 @@ def _engine(paths: Paths) -> Engine:
     return Engine(paths.setup_dir, git=paths.program("git"))
 
 
-def _links(
-    paths: Paths, engine: Engine, seen: Survey, options: Options, *, make: bool
-) -> dict[str, Link]:
-    """Return what each agent's MCP entry leads to: the bridge, unless HTTP was asked for (K-20).
-
-    An agent whose entry is recorded in one form keeps it until the option says otherwise. A
-    preview makes no token file (S-3).
-    """
-    recorded = {
-        record.agent: Transport.HTTP
-        for record in engine.manifest().entries.values()
-        if record.asset == HUB_ENTRY and any("Authorization" in leaf for leaf in record.leaves)
-    }
-    forms = {
-        one.agent.name: options.transport or recorded.get(one.agent.name) or Transport.STDIO
-        for one in seen.scope
-    }
-    bridge = stdio_link(seen.settings)
-    if Transport.HTTP not in forms.values():
-        return dict.fromkeys(forms, bridge)
-    direct = http_link(seen.settings, _bus_token(paths, make=make))
-    return {name: direct if form is Transport.HTTP else bridge for name, form in forms.items()}
-
-
-def _bus_token(paths: Paths, *, make: bool) -> str:
-    """Return the hub's bus token; a preview that finds none goes on with one it throws away."""
-    files = HubFiles.of(paths)
-    token = read_bus(paths, files)
-    if token is None and make:
-        make_private_dir(files.directory)
-        token = ensure(paths, files)[0].bus
-    return token or new_secret()
-
-
 def remove(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[SetupData]:
     """Take back all that the manifest records, whether or not its agent is there (S-37).
 
@@ -145,18 +111,30 @@ def remove(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setu
     more = plan_purge(paths) if options.purge else None
     if options.mode is not Mode.APPLY or (more and more.files and not options.yes):
         plan = engine.plan_removal(limit)
-        data = planned(options.mode, (), plan, (), removing=True)
+        mode = Mode.DRY_RUN if options.mode is Mode.APPLY else options.mode
+        data = planned(mode, (), plan, _kept_backups(paths, more), removing=True)
         if more:
             data = with_rows(data, more.rows("pending"))
         if options.mode is not Mode.APPLY:
             return planned_result(data, plan, (), options.mode)
         if not ask(data):
-            return declined(data)
+            return declined(data, "tfx setup --remove --purge --yes")
     ended = end_hub(paths) if more else ()
-    result = reported(engine.remove(limit, _teller(say, "removing")), (), (), ())
+    notes = _kept_backups(paths, more)
+    result = reported(engine.remove(limit, _teller(say, "removing")), (), notes, ())
     if more is None:
         return result
     return judged(with_rows(result.data, (*ended, *purge(more))), ())
+
+
+def _kept_backups(paths: Paths, more: Purge | None) -> tuple[str, ...]:
+    """Say which messages a purge leaves on the disk: those in the backups of the hub."""
+    if more is None or not is_dir(paths.backup_dir):
+        return ()
+    with contextlib.suppress(OSError):  # what may not be looked into stays too
+        if not any(paths.backup_dir.iterdir()):
+            return ()
+    return (f"the backups of the hub's database stay: {paths.display(paths.backup_dir)}",)
 
 
 def undo(paths: Paths, options: Options, *, say: Say) -> Result[SetupData]:

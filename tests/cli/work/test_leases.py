@@ -215,6 +215,8 @@ def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     stopped = alpha.refused("lease", "claim", number)
     assert (stopped["code"], stopped["exit"]) == ("hold-active", 5)
     assert f"tfx lease unlock {number}" in stopped["hint"]
+    trace = person.does("task", "show", number)["task"]["trace_id"]
+    assert f"lock_set #{number} by operator" in person.tfx("hub", "trace", trace).out
     assert person.tfx("lease", "unlock", number).out == f"✓ task {number} goes on\n"
     assert person.tfx("lease", "unlock", number).out == f"✓ task {number} was not locked\n"
     lock = person.does("lease", "lock", "--whole-room")["lock"]
@@ -254,7 +256,10 @@ def test_wk_l11_an_assignment_without_a_lease_is_no_authority(
     assert (given["status"], given["assignee"]["agent_id"]) == ("assigned", alpha.name)
     problem = alpha.refused("task", "update", number, "--status", "in_progress")
     assert (problem["code"], problem["exit"]) == ("lease-missing", 5)
-    assert problem["hint"] == f"claim it first: tfx lease claim {number}"
+    assert (
+        problem["hint"]
+        == f"an agent claims it: tfx lease claim {number}; how it stands: tfx lease status {number}"
+    )
     assert alpha.does("lease", "claim", number)["task"]["status"] == "assigned"
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DAY_MS = 86_400_000
 
-app = new_app("agents", "List the agents that the hub knows; retire, prune or free them.")
+app = new_app("agents", "List the agents; retire, prune or free them.")
 app.info.no_args_is_help = False
 
 
@@ -31,7 +31,9 @@ def agents(
     after: Annotated[
         str | None, typer.Option("--after", metavar="AGENT", help="Continue behind this name.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=500, help="At most so many.")
+    ] = 100,
 ) -> None:
     """List the agents that the hub knows: who is busy with what, their mail, what they owe."""
     if ctx.invoked_subcommand is not None:
@@ -53,7 +55,10 @@ def agents(
 
 
 @app.command("retire", cls=Command)
-def retire(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="AGENT")]) -> None:
+def retire(
+    ctx: typer.Context,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="See `tfx hub agents`.")],
+) -> None:
     """Retire an agent: its waiting mail becomes dead letters (operator)."""
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[RetireResult]]:
@@ -76,9 +81,14 @@ def prune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show whom; the default.")
     ] = False,
-    days: Annotated[float, typer.Option("--days", min=0, help="Not seen for so many days.")] = 7,
+    days: Annotated[
+        float, typer.Option("--days", metavar="DAYS", min=0, help="Not seen for so many days.")
+    ] = 7,
 ) -> None:
-    """Retire every agent that is offline and was not seen for a while (operator)."""
+    """Retire every agent that is long offline (operator).
+
+    Without --apply it only shows whom.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[PruneAgentsResult]]:
         from tfx.cli.hub.calls import call
@@ -103,14 +113,15 @@ def prune(
 @app.command("free", cls=Command)
 def free(
     ctx: typer.Context,
-    agent: Annotated[str, typer.Argument(metavar="AGENT")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="See `tfx hub agents`.")],
     force: Annotated[
         bool, typer.Option("--force", help="Evict who is not proven gone, too.")
     ] = False,
 ) -> None:
-    """Free a busy agent of holders that are gone (operator); a message in flight comes back.
+    """Free a busy agent of holders that are gone (operator).
 
-    A live process that says nothing keeps its seat: only --force takes it, and is on record.
+    A message in flight comes back. A live process that says nothing keeps its seat: only --force
+    takes it, and is on record.
     """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[AgentsFreeResult]]:
@@ -129,8 +140,14 @@ def free(
     finish(ctx, "hub agents free", feature, render)
 
 
-def busy(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="AGENT")]) -> None:
-    """Show whether an agent is busy, who holds it, and what is known of the holder's life."""
+def busy(
+    ctx: typer.Context,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="See `tfx hub agents`.")],
+) -> None:
+    """Show whether an agent is busy and who holds it.
+
+    Of each holder: its process, whether that lives, and when it was last heard.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[BusyResult]]:
         from tfx.cli.hub.calls import call

@@ -24,12 +24,14 @@ AgentOption = Annotated[
     typer.Option("--agent", metavar="AGENT", help="Whose mail; TFX_AGENT_ID, else the operator."),
 ]
 ToOption = Annotated[str, typer.Option("--to", metavar="AGENT", help="An agent, or topic:NAME.")]
-TopicOption = Annotated[str, typer.Option("--topic", help="What the message is about.")]
+TopicOption = Annotated[
+    str, typer.Option("--topic", metavar="NAME", help="What the message is about.")
+]
 PayloadOption = Annotated[
     str | None, typer.Option("--payload", metavar="JSON", help="A JSON object; - reads stdin.")
 ]
 PriorityOption = Annotated[
-    int, typer.Option("--priority", min=1, max=9, help="9 is the most urgent.")
+    int, typer.Option("--priority", metavar="N", min=1, max=9, help="9 is the most urgent.")
 ]
 TtlOption = Annotated[
     float, typer.Option("--ttl", metavar="S", min=1, max=86_400, help="Seconds until it lapses.")
@@ -47,14 +49,17 @@ OpIdOption = Annotated[
     str | None, typer.Option("--op-id", metavar="KEY", help="The same key is done once only.")
 ]
 IncludeOption = Annotated[
-    list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated.")
+    list[str] | None,
+    typer.Option("--topic", metavar="NAME", help="Only this topic; may be repeated."),
 ]
 
 
 def publish(
     ctx: typer.Context,
     to: ToOption,
-    text: Annotated[str | None, typer.Argument(help="The text; - reads stdin.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The text; - reads stdin.")
+    ] = None,
     sender: SenderOption = None,
     topic: TopicOption = "message",
     payload: PayloadOption = None,
@@ -65,7 +70,11 @@ def publish(
     trace_id: TraceOption = None,
     op_id: OpIdOption = None,
 ) -> None:
-    """Send a message to an agent or a topic; done means it is stored."""
+    """Send a message to an agent or a topic.
+
+    Done means it is stored. It lapses, and becomes a dead letter, when nobody claims it within
+    --ttl.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[PublishResult]]:
         from tfx.cli.hub.calls import agent_of, body_of, call, milliseconds
@@ -86,16 +95,18 @@ def publish(
         return call(paths, "publish", fields, PublishResult)
 
     def render(screen: Screen, data: Answered[PublishResult]) -> None:
-        sent = data.struct
-        many = "" if sent.fanout_count == 1 else f" for {sent.fanout_count} receivers"
-        screen.line(f"stored as {sent.message_id}{many}", sign="ok")
+        from tfx.cli.hub.views import show_sent
+
+        show_sent(screen, data.struct)
 
     finish(ctx, "hub publish", feature, render)
 
 
 def ask(
     ctx: typer.Context,
-    question: Annotated[str, typer.Argument(help="The question; - reads stdin.")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="The question; - reads stdin.")
+    ],
     to: ToOption,
     sender: SenderOption = None,
     topic: TopicOption = "question",
@@ -110,7 +121,10 @@ def ask(
     trace_id: TraceOption = None,
     op_id: OpIdOption = None,
 ) -> None:
-    """Ask an agent and wait for its one answer; later, the same --op-id redeems the ticket."""
+    """Ask an agent and wait for its one answer.
+
+    An answer that comes later than --wait is got with the same --op-id.
+    """
 
     def feature(screen: Screen, paths: Paths) -> Result[Answered[AskResult]]:
         from tfx.cli.hub.calls import agent_of, call, milliseconds, object_of, text_of
@@ -147,7 +161,7 @@ def poll(
         float, typer.Option("--wait", metavar="S", min=0, max=45, help="Wait for mail so long.")
     ] = 0,
     max_messages: Annotated[
-        int, typer.Option("--max", min=1, max=100, help="At most so many messages.")
+        int, typer.Option("--max", metavar="N", min=1, max=100, help="At most so many messages.")
     ] = 20,
     include_topics: IncludeOption = None,
     ack_ids: Annotated[
@@ -157,11 +171,17 @@ def poll(
         bool, typer.Option("--auto-ack", help="Ack with the claim: at most once.")
     ] = False,
     max_bytes: Annotated[
-        int, typer.Option("--max-bytes", min=1024, max=262_144, help="Size of the whole answer.")
+        int,
+        typer.Option(
+            "--max-bytes", metavar="BYTES", min=1024, max=262_144, help="Size of the whole answer."
+        ),
     ] = 16_384,
     op_id: OpIdOption = None,
 ) -> None:
-    """Claim messages; what is not acked within a minute comes again."""
+    """Claim messages.
+
+    What is not acked within a minute comes again: `tfx hub ack`, --ack or --auto-ack.
+    """
 
     def feature(screen: Screen, paths: Paths) -> Result[Answered[PollResult]]:
         from tfx.cli.hub.calls import agent_of, call, milliseconds
@@ -183,17 +203,22 @@ def poll(
     def render(screen: Screen, data: Answered[PollResult]) -> None:
         from tfx.cli.hub.views import show_mail
 
-        show_mail(screen, data.struct)
+        show_mail(screen, data.struct, None if auto_ack else f" --agent {agent}" if agent else "")
 
     finish(ctx, "hub poll", feature, render)
 
 
 def ack(
     ctx: typer.Context,
-    message_ids: Annotated[list[str], typer.Argument(metavar="MESSAGE_ID...")],
+    message_ids: Annotated[
+        list[str], typer.Argument(metavar="MESSAGE_ID...", help="What `tfx hub poll` printed.")
+    ],
     agent: AgentOption = None,
 ) -> None:
-    """Confirm that messages were received; exit 1 when one of them was not acked."""
+    """Confirm that messages were received.
+
+    Exit 1 when one of them was not acked.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[AckResult]]:
         from tfx.cli.hub.calls import agent_of, call, not_acked

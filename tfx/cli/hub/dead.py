@@ -34,7 +34,9 @@ def list_(
     after: Annotated[
         int, typer.Option("--after", metavar="SEQ", min=0, help="Continue behind this one.")
     ] = 0,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=500, help="At most so many.")
+    ] = 100,
 ) -> None:
     """List dead letters with their reasons."""
 
@@ -56,7 +58,9 @@ def list_(
 @app.command("replay", cls=Command)
 def replay(
     ctx: typer.Context,
-    message_id: Annotated[str, typer.Argument(metavar="MESSAGE_ID")],
+    message_id: Annotated[
+        str, typer.Argument(metavar="MESSAGE_ID", help="See `tfx hub dead list`.")
+    ],
     ttl: TtlOption = 300,
     op_id: OpIdOption = None,
 ) -> None:
@@ -78,7 +82,9 @@ def replay(
 @app.command("purge", cls=Command)
 def purge(
     ctx: typer.Context,
-    message_id: Annotated[str | None, typer.Argument(metavar="MESSAGE_ID")] = None,
+    message_id: Annotated[
+        str | None, typer.Argument(metavar="MESSAGE_ID", help="See `tfx hub dead list`.")
+    ] = None,
     agent: AgentFilter = None,
     reason: ReasonFilter = None,
     older_than: Annotated[
@@ -88,7 +94,10 @@ def purge(
         bool, typer.Option("--all", help="All of them, where no filter is given.")
     ] = False,
 ) -> None:
-    """Give dead letters up for good (operator): one, those of a filter, or --all."""
+    """Give dead letters up for good (operator).
+
+    One, those of a filter, or --all.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[DeadPurgeResult]]:
         from tfx.cli.hub.agents import DAY_MS

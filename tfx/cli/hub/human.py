@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tfx.hub.wire.humans import HumanAnswerResult, HumanListResult
     from tfx.result import Result
 
-RequestId = Annotated[str, typer.Argument(metavar="REQUEST_ID")]
+RequestId = Annotated[str, typer.Argument(metavar="REQUEST_ID", help="See `tfx hub human list`.")]
 
-app = new_app("human", "What agents ask the person at this machine: list, answer, withdraw.")
+app = new_app("human", "List, answer or withdraw what agents ask you.")
 
 
 @app.command("list", cls=Command)
@@ -60,7 +60,10 @@ def answer(
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel it.")] = False,
     op_id: OpIdOption = None,
 ) -> None:
-    """Show a request and answer it (operator); needs a terminal, secrets are typed unseen."""
+    """Show a request and answer it (operator).
+
+    Needs a terminal; secrets are typed unseen.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[HumanAnswerResult]]:
         from tfx.cli.hub.calls import call

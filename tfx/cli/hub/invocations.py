@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfx.hub.wire.invocations import InvocationsResult, ProbeResult
     from tfx.result import Result
 
-app = new_app("invocations", "List what runs and ran for agents; look whether it still does.")
+app = new_app("invocations", "List what runs and ran for agents.")
 app.info.no_args_is_help = False
 
 
@@ -38,7 +38,9 @@ def invocations(
     before: Annotated[
         int | None, typer.Option("--before", metavar="SEQ", min=0, help="Continue behind this one.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=500, help="At most so many.")
+    ] = 50,
 ) -> None:
     """List what runs and ran for agents, newest first."""
     if ctx.invoked_subcommand is not None:
@@ -68,9 +70,9 @@ def invocations(
 
 @app.command("probe", cls=Command)
 def probe(ctx: typer.Context) -> None:
-    """Look at every process that is recorded as running; those that are gone are lost from now on.
+    """Look at every process that is recorded as running.
 
-    The hub does the same every few seconds.
+    Those that are gone are lost from now on. The hub does the same every few seconds.
     """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[ProbeResult]]:

@@ -39,9 +39,10 @@ def start(
         typer.Option("--idle-exit", metavar="S", help="Exit after S seconds without any use."),
     ] = None,
 ) -> None:
-    """Start the hub and wait until it serves; does nothing when it already runs.
+    """Start the hub and wait until it serves.
 
-    Without --port, port 27888 is preferred and a free one taken when a stranger holds it.
+    Does nothing when it already runs. Without --port, port 27888 is preferred and a
+    free one taken when a stranger holds it.
     """
 
     def feature(screen: Screen, paths: Paths) -> Result[HubData]:
@@ -62,9 +63,10 @@ def bridge(
         str, typer.Option("--tools", metavar="NAME[,NAME]", help="Toolsets to offer.")
     ] = "bus",
 ) -> None:
-    """Speak MCP on standard input and output for one agent; setup writes it into their settings.
+    """Speak MCP on standard input and output for one agent.
 
-    It starts the hub when needed, survives its restarts, and ends with its input.
+    `tfx setup` writes it into the agents' settings. It starts the hub when needed, survives its
+    restarts, and ends with its input.
     """
     from tfx.hub.bridge.run import main
 
@@ -122,7 +124,10 @@ def logs(
     ctx: typer.Context,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the last lines.")
+        int,
+        typer.Option(
+            "--lines", "-n", metavar="N", min=0, max=100_000, help="How many of the last lines."
+        ),
     ] = 50,
 ) -> None:
     """Show the hub's log; works while the hub is down."""

@@ -25,11 +25,15 @@ AfterOption = Annotated[
 
 def trace(
     ctx: typer.Context,
-    trace_id: Annotated[str, typer.Argument(metavar="TRACE_ID")],
+    trace_id: Annotated[
+        str, typer.Argument(metavar="TRACE_ID", help="As in a message, a task or the id of a job.")
+    ],
     after: Annotated[
         int, typer.Option("--after", metavar="SEQ", min=0, help="Continue behind this event.")
     ] = 0,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 200,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=500, help="At most so many.")
+    ] = 200,
 ) -> None:
     """Show everything of one trace as a timeline."""
 
@@ -54,7 +58,9 @@ def events(
         bool, typer.Option("--follow", "-f", help="Go on as events come, from now on.")
     ] = False,
     after: AfterOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=500, help="At most so many.")
+    ] = 100,
 ) -> None:
     """Show the event log: its newest part, or from a cursor on."""
     if follow:
@@ -96,7 +102,10 @@ def rebuild(
     ctx: typer.Context,
     check: Annotated[bool, typer.Option("--check", help="Only compare; writes nothing.")] = False,
 ) -> None:
-    """Discard the projections and fold them again from the log (operator)."""
+    """Fold every table again from the log (operator).
+
+    The log is the truth; what was folded before is discarded.
+    """
     if check:
         _check_rebuild(ctx)
 
@@ -133,7 +142,10 @@ def prune(
     ctx: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
 ) -> None:
-    """Forget closed messages, requests, tasks and agents past their keep time (operator)."""
+    """Forget what is closed and past its keep time (operator).
+
+    Messages, dead letters, requests, agents, tasks and invocations; [hub.retention] says when.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[PruneResult]]:
         from tfx.cli.hub.calls import call

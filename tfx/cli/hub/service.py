@@ -31,7 +31,10 @@ def install_service(
         bool, typer.Option("--dry-run", help="Only show the unit and the commands.")
     ] = False,
 ) -> None:
-    """Install the hub as a systemd user service that restarts after a failure."""
+    """Install the hub as a systemd user service.
+
+    systemd starts it at login and again after a failure.
+    """
 
     def feature(screen: Screen, paths: Paths) -> Result[ServiceData]:
         from tfx.hub.daemon import service
@@ -42,8 +45,11 @@ def install_service(
         return service.install(paths, port=port, dry_run=dry_run)
 
     def render(screen: Screen, data: ServiceData) -> None:
-        screen.line(f"{data.path}: {data.done}", sign="ok")
-        if dry_run:
+        if not dry_run:
+            screen.line(f"{data.path}: {data.done}", sign="ok")
+        else:
+            does = "remove" if remove else "write"
+            screen.line(f"would {does} {data.path} and run:", sign="changed")
             screen.line(data.unit)
             for command in data.commands:
                 screen.line(f"  {command}")
@@ -86,7 +92,10 @@ def rotate(
         typer.Option("--operator", help="Renew the operator credential, not the bus token."),
     ] = False,
 ) -> None:
-    """Renew the bus token; a running hub takes only the new one from then on."""
+    """Renew the bus token, or the operator credential.
+
+    A running hub takes only the new one from then on.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[TokenData]:
         from tfx.hub.daemon import rotation

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tfx.errors import JsonValue
     from tfx.hub.daemon.report import HubData
     from tfx.hub.wire.agents import AgentsResult
-    from tfx.hub.wire.messages import AskResult, Message, PollResult, WaitResult
+    from tfx.hub.wire.messages import AskResult, Message, PollResult, PublishResult, WaitResult
     from tfx.hub.wire.views import DeadLettersResult, EventView, TraceItem, TraceResult
 
 _PAYLOAD_SHOWN = 400
@@ -104,12 +104,29 @@ def show_ask(screen: Screen, data: AskResult) -> None:
     screen.note(f"correlation id {data.correlation_id}, trace {data.trace_id}")
 
 
-def show_mail(screen: Screen, data: PollResult) -> None:
-    """Draw claimed messages and what is owed."""
+def show_sent(screen: Screen, data: PublishResult) -> None:
+    """Draw where a message is, and until when it waits for a receiver."""
+    if data.fanout_count == 0:
+        screen.line(f"nobody receives that topic: {data.message_id} is a dead letter", sign="warn")
+        return
+    many = "" if data.fanout_count == 1 else f" for {data.fanout_count} receivers"
+    left_ms = max(0, data.expires_at_ms - time.time_ns() // 1_000_000)
+    waits = duration(-(-left_ms // _MS_PER_S) * _MS_PER_S)
+    screen.line(f"stored as {data.message_id}{many}, for {waits} if nobody claims it", sign="ok")
+
+
+def show_mail(screen: Screen, data: PollResult, whose: str | None) -> None:
+    """Draw claimed messages, what is owed, and how to ack.
+
+    `whose` is the option that names the agent, or None where nothing is left to ack.
+    """
     for message in data.messages:
         _show_message(screen, message)
     if not data.messages:
         screen.line("no mail", sign="info")
+    elif whose is not None:
+        ids = " ".join(message.message_id for message in data.messages)
+        screen.note(f"received? tfx hub ack{whose} {ids}; else it comes again in a minute")
     for left in data.not_acked:
         screen.line(f"not acked: {left.message_id} ({left.reason.value})", sign="warn")
     for owed in data.owes:

@@ -67,7 +67,9 @@ _HINTS: Final[Mapping[str, Callable[[Mapping[str, JsonValue], str], str | None]]
     "lease-holder": _held,
     "lease-lost": _lost,
     "lease-changed": _fixed("look again: tfx lease status TASK"),
-    "lease-missing": _fixed("claim it first: tfx lease claim TASK"),
+    "lease-missing": _fixed(
+        "an agent claims it: tfx lease claim TASK; how it stands: tfx lease status TASK"
+    ),
     "lease-kind": _fixed("a review changes no work; its holder does: tfx lease status TASK"),
     "actor-missing": _by_the_person,
     "authority-ended": _fixed(

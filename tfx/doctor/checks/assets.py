@@ -222,12 +222,12 @@ CHECKS = (
     Check(
         "perm",
         Group.SETUP,
-        "files of another user",
+        "files of another user, places that cannot be written",
         Explanation(
-            "Whether files in tfx's places belong to somebody else.",
+            "Whether files in tfx's places belong to somebody else, or nothing can be made there.",
             "A run under sudo leaves files that you can no longer change.",
-            "Owners of the files in tfx's own and managed directories.",
-            "Run the chown line that the row prints.",
+            "Owners and modes of the files in tfx's own and managed directories.",
+            "Run the line that the row prints.",
         ),
         owners,
     ),

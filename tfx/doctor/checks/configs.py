@@ -151,7 +151,7 @@ CHECKS = (
         Group.AGENTS,
         "the tfx-hub entry: present, unique, reachable",
         Explanation(
-            "Whether the entry that `tfx setup --mcp-transport` wrote is still there, once and as"
+            "Whether the entry that `tfx setup` wrote is still there, once and as"
             " written; then, as separate states, whether its command runs or its port listens,"
             " speaks HTTP and answers `initialize`.",
             "An agent shows a server as connected or not for reasons of its own.",

@@ -21,6 +21,8 @@ def queues(facts: Facts) -> Iterator[Finding]:
         queue = shown if isinstance(shown, dict) else {}
         for name in ("pending_human_requests", "dead_letters", "queued"):
             counts[name] = _whole(queue.get(name))
+        if counts["dead_letters"]:
+            counts["dead_letters"] -= _unheard(facts)
         counts["stale_agents"] = _stale_agents(facts)
     elif seen.files.database.exists():
         inside = facts.inspection.counts
@@ -67,6 +69,25 @@ def _waiting(counts: dict[str, int]) -> Iterator[Finding]:
     if not found:
         queued = counts.get("queued", 0)
         yield Finding("queues", Status.OK, f"nothing waits for you; {queued} messages queued")
+
+
+def _unheard(facts: Facts) -> int:
+    """Return how many dead letters went to a topic without readers: each run of route is one."""
+    from tfx.hub.client import HubClient  # noqa: PLC0415  (start-up rule)
+    from tfx.hub.models import DeadReason  # noqa: PLC0415
+    from tfx.hub.wire.views import DeadLettersRequest, DeadLettersResult  # noqa: PLC0415
+
+    number, after = 0, 0
+    with HubClient.of(facts.paths) as client:
+        while True:
+            request = DeadLettersRequest(
+                reason=DeadReason.NO_SUBSCRIBER, after=after, limit=500, max_bytes=262_144
+            )
+            page = client.call("dead_letters", request, DeadLettersResult)
+            number += sum(each.replayed_as is None for each in page.dead_letters)
+            if page.next_after is None:
+                return number
+            after = page.next_after
 
 
 def _stale_agents(facts: Facts) -> int:

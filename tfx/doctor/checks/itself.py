@@ -5,6 +5,7 @@ Never downgrades or rewrites anything that a newer tfx wrote.
 
 from __future__ import annotations
 
+import shlex
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,10 @@ def _copies(facts: Facts) -> Iterator[Finding]:
         cells = listed(ours[0].wins_in, 3) or "no shell first"
         yield Finding("tfx", Status.OK, f"tfx {__version__}, found by {cells}", details)
     else:
-        yield Finding("tfx", Status.INFO, f"tfx {__version__} is on no new shell's PATH", details)
+        command = shlex.join(installation())
+        remedy = Remedy("call it by its path, or put its directory into PATH", command)
+        summary = f"tfx {__version__} is on no new shell's PATH"
+        yield Finding("tfx", Status.INFO, summary, details, (remedy,), MANUAL)
     for copy in others:
         yield _other(facts, copy)
 

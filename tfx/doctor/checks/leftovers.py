@@ -50,6 +50,31 @@ def owners(facts: Facts) -> Iterator[Finding]:
         )
     if not found:
         yield Finding("owners", Status.OK, "every file in tfx's places is yours")
+    yield from _closed(facts)
+
+
+def _closed(facts: Facts) -> Iterator[Finding]:
+    """Yield places in which nothing can be made: there setup, the hub and backups fail."""
+    places = (facts.paths.state_dir, facts.paths.data_dir, facts.paths.cache_dir)
+    stops: dict[Path, list[Path]] = {}
+    for place in places:
+        stands = next((each for each in (place, *place.parents) if os.path.lexists(each)), place)
+        if not (stands.is_dir() and os.access(stands, os.W_OK | os.X_OK)):
+            stops.setdefault(stands, []).append(place)
+    for stands, lost in stops.items():
+        yield Finding(
+            facts.paths.display(stands),
+            Status.FAIL,
+            "nothing can be written there; setup, the hub and its backups need it",
+            {"places": [str(place) for place in lost]},
+            (
+                Remedy(
+                    "see what it is and who may write there",
+                    command(facts.paths.home, "ls", "-ld", stands),
+                ),
+            ),
+            MANUAL,
+        )
 
 
 def _recorded_roots(facts: Facts) -> list[Path]:

@@ -53,7 +53,7 @@ def _used(facts: Facts, agent: Agent, binary: str, manifest: Manifest | None) ->
     missing = [cell for cell in (*seen.not_found, *seen.shell_only) if not _is_plain(cell)]
     plain = [cell for cell in (*seen.not_found, *seen.shell_only) if _is_plain(cell)]
     if plain:
-        details["by design"] = (
+        details["by_design"] = (
             f"{listed(cell.label for cell in plain)} read no start-up file of yours; there"
             f" {facts.paths.display(_directory(seen) / binary)} works"
         )

@@ -32,6 +32,17 @@ _CHUNK: Final = 65_536
 _PARENT_EVERY_MS: Final = 2_000
 _STDIN, _STDOUT = 0, 1
 _USAGE: Final = "usage: tfx hub bridge [--tools NAME[,NAME]]"
+_HELP: Final = """Usage: tfx hub bridge [--tools NAME[,NAME]]
+
+  Speak MCP on standard input and output for one agent.
+
+  `tfx setup` writes this command into the agents' settings. It starts the hub
+  when needed, survives its restarts, and ends with its input.
+
+Options:
+  --tools NAME[,NAME]  Groups of tools: bus for messages, work for tasks.
+                       [default: bus]
+  -h, --help           Show this message and exit."""
 
 
 class Bridge:
@@ -130,8 +141,9 @@ def main(arguments: list[str]) -> int:
     """Run until the end of input or of the parent; return the exit status."""
     path = _path_of(arguments)
     if path is None:
-        print(_USAGE, file=sys.stderr)  # noqa: T201  (standard output belongs to the protocol)
-        return 0 if set(arguments) & {"-h", "--help"} else 2
+        asked = bool(set(arguments) & {"-h", "--help"})
+        print(_HELP if asked else _USAGE, file=sys.stderr)  # noqa: T201  (stdout is the protocol's)
+        return 0 if asked else 2
     try:
         paths = Paths.resolve()
     except TfxError as error:

@@ -9,9 +9,11 @@ import signal
 import time
 
 from tfx.core import process
+from tfx.core.files import make_private_dir
 from tfx.core.paths import Paths
 from tfx.errors import OperationFailed
 from tfx.hub import tokens
+from tfx.hub.daemon.ground import unusable
 from tfx.hub.daemon.probe import Probe, State, probe
 from tfx.hub.exchange import Exchange
 from tfx.hub.places import HubFiles
@@ -25,12 +27,15 @@ def rotate(paths: Paths, which: Credential) -> dict[str, str]:
     """Replace a credential; a running hub is told, and has taken it when this returns.
 
     Raises OperationFailed `not-taken` when the running hub still refuses the new value, with the
-    restart as the way out.
+    restart as the way out, or `io` when the file cannot be written.
     """
     files = HubFiles.of(paths)
     seen = probe(paths, port=0)
-    files.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    value = tokens.renew(paths, files, which)
+    try:
+        make_private_dir(files.directory)
+        value = tokens.renew(paths, files, which)
+    except OSError as error:
+        raise unusable(files.directory, error) from error
     running = seen.state is State.RUNNING
     if running:
         _tell(seen, value)

@@ -126,6 +126,6 @@ def _unknown(name: str, known: list[str]) -> NotFound:
     return NotFound(
         f"{name} is {what}" + (f"; known: {', '.join(near)}" if near else ""),
         code="unknown-recipient",
-        hint="with deferred the message waits until the agent registers",
+        hint="with deferred (--deferred) the message waits until the agent registers",
         details={"recipient": name, "known": list(near)},
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tfx.core import database
 from tfx.core.clock import SystemClock
+from tfx.hub.models import DeadReason
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import Stamp, identify
 from tfx.hub.schema.registry import Judgement, Verdict
@@ -24,7 +25,11 @@ FINDINGS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What waits in a database for somebody."""
+    """What waits in a database for somebody.
+
+    `dead_letters`: those that had a receiver; what was said to a topic that nobody reads waits
+    for nobody.
+    """
 
     pending_human_requests: int
     dead_letters: int
@@ -170,7 +175,11 @@ def _counts(reader: Reader) -> Counts:
 
     return Counts(
         count("SELECT count(*) FROM human_requests WHERE state = 'pending'"),
-        count("SELECT count(*) FROM deliveries WHERE state = 'dead' AND replayed_as IS NULL"),
+        count(
+            "SELECT count(*) FROM deliveries WHERE state = 'dead' AND replayed_as IS NULL "
+            "AND reason IS NOT ?",
+            DeadReason.NO_SUBSCRIBER.value,
+        ),
         count("SELECT count(*) FROM deliveries WHERE state = 'queued'"),
         count(
             "SELECT count(*) FROM agents a LEFT JOIN beats b ON b.agent = a.id "

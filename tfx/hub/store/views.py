@@ -65,7 +65,7 @@ DEAD_PAGE_OF: Final = (
 DEAD_OF_MESSAGE: Final = _DEAD_COLUMNS + "AND m.id = ? ORDER BY d.receiver"
 TRACE: Final = (
     "SELECT l.seq, l.at_ms, l.kind, l.actor, l.body, m.id, m.type, m.topic, m.cause, h.id, "
-    "t.number, i.id FROM (SELECT stream FROM messages WHERE trace_id = ?1 "
+    "coalesce(t.number, o.number), i.id FROM (SELECT stream FROM messages WHERE trace_id = ?1 "
     "UNION SELECT stream FROM messages WHERE id = ?1 AND trace_id IS NULL "
     "UNION SELECT stream FROM human_requests WHERE trace_id = ?1 "
     "UNION SELECT stream FROM tasks WHERE trace_id = ?1 "
@@ -75,6 +75,7 @@ TRACE: Final = (
     "JOIN log l ON l.stream = s.stream LEFT JOIN messages m ON m.stream = s.stream "
     "LEFT JOIN human_requests h ON h.stream = s.stream "
     "LEFT JOIN tasks t ON t.stream = s.stream "
+    "LEFT JOIN locks n ON n.stream = s.stream LEFT JOIN tasks o ON o.stream = n.task "
     "LEFT JOIN invocations i ON i.stream = s.stream "
     "WHERE l.seq > ?2 ORDER BY l.seq LIMIT ?3"
 )
