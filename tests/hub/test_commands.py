@@ -129,14 +129,14 @@ def test_publish_takes_a_text_or_an_object_from_argument_or_stdin(hub: RunningHu
 def test_h_26_what_was_sent_says_how_long_it_waits_and_mail_says_how_to_ack(
     hub: RunningHub,
 ) -> None:
-    sent = _run(hub, "publish", "--to", "reader", "--deferred", "--ttl", "120", "hi")
+    sent = cli(hub, "publish", "--to", "reader", "--deferred", "--ttl", "120", "hi")
     assert sent.out.endswith(", for 2 min if nobody claims it\n")
-    got = _run(hub, "poll", "--agent", "reader")
+    got = cli(hub, "poll", "--agent", "reader")
     message_id = sent.out.split()[3].rstrip(",")
     assert f"tfx hub ack --agent reader {message_id};" in got.err
-    assert _run(hub, "ack", "--agent", "reader", message_id).code == 0
-    assert "ack" not in _run(hub, "poll", "--agent", "reader", "--auto-ack").err
-    lost = _run(hub, "publish", "--to", "topic:nobody", "hi")
+    assert cli(hub, "ack", "--agent", "reader", message_id).code == 0
+    assert "ack" not in cli(hub, "poll", "--agent", "reader", "--auto-ack").err
+    lost = cli(hub, "publish", "--to", "topic:nobody", "hi")
     assert "nobody receives that topic" in lost.out
     assert "is a dead letter" in lost.out
 

@@ -34,7 +34,7 @@ from tfx.setup.report import (
     reported,
     with_rows,
 )
-from tfx.setup.survey import Survey, survey
+from tfx.setup.survey import survey
 from tfx.setup.unwritable import unwritable
 
 Ask = Callable[[SetupData], bool]
