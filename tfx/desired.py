@@ -10,7 +10,7 @@ import json
 import shlex
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from tfx.agents.catalogue import AGENTS
 from tfx.agents.detect import Detected
-from tfx.agents.entries import entry_by_variable, mcp_entry
+from tfx.agents.entries import entry_by_variable, entry_or_refusal
 from tfx.agents.model import HUB_ENTRY, Agent, Http, McpTarget, Stdio
 from tfx.agents.roots import known_roots, written_roots
 from tfx.config import jsonc
@@ -116,6 +116,7 @@ def desired(
     """Return the wanted state for the agents in scope; `links` by the agent's name.
 
     The `tfx-hub` entry of an agent without a link stays as it is: neither written nor retired.
+    So does one that the client would change when it reads it.
     """
     agents = tuple(one.agent for one in scope)
     files = (*_claude_files(paths, agents, settings), *_skills(paths, agents, settings))
@@ -222,16 +223,16 @@ def _hooks(paths: Paths, agents: tuple[Agent, ...], settings: Settings) -> Itera
 def _mcp_entries(
     paths: Paths, agents: tuple[Agent, ...], links: Mapping[str, Link]
 ) -> Iterator[WantedEntry]:
-    for agent in agents:
-        link = links.get(agent.name)
-        if link is None or not agent.writes.mcp or agent.mcp is None:
+    for agent, target, link in linked(agents, links):
+        value = entry_or_refusal(agent, link, env=paths.env)
+        if isinstance(value, TfxError):
             continue
         yield WantedEntry(
             agent=agent.name,
-            file=mcp_file(paths, agent.mcp),
-            format=Format(agent.mcp.format.value),
-            key=agent.mcp.entry_key,
-            value=mcp_entry(agent, link, env=paths.env),
+            file=mcp_file(paths, target),
+            format=Format(target.format.value),
+            key=target.entry_key,
+            value=value,
             secret=isinstance(link, Http),
             by_variable=entry_by_variable(agent, link.url, BUS_VARIABLE)
             if isinstance(link, Http)
@@ -239,6 +240,16 @@ def _mcp_entries(
             asset=HUB_ENTRY,
             rivals=RIVAL_ENTRIES,
         )
+
+
+def linked(
+    agents: Iterable[Agent], links: Mapping[str, Link]
+) -> Iterator[tuple[Agent, McpTarget, Link]]:
+    """Yield the agents whose entry is to be written: where it stands and what it leads to."""
+    for agent in agents:
+        link = links.get(agent.name)
+        if link is not None and agent.writes.mcp and agent.mcp is not None:
+            yield agent, agent.mcp, link
 
 
 def mcp_file(paths: Paths, target: McpTarget) -> Path:

@@ -30,7 +30,7 @@ JsonValue: TypeAlias = Union[  # noqa: UP007  (a recursive alias needs the strin
 
 
 class Exit(IntEnum):
-    """Exit statuses of every command; the README has the table."""
+    """Exit statuses of every command; docs/commands.md has the table."""
 
     OK = 0
     FAILED = 1

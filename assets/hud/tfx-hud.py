@@ -231,11 +231,15 @@ def claude_process() -> dict[str, object] | None:
 def unread(hub: Hub, place: str) -> int:
     """Return how many messages wait for the agent of this session, or 0."""
     name = os.environ.get("TFX_AGENT_ID", "")
-    if not name:
-        process = claude_process()
-        if process is None or not process["boot_id"]:
-            return 0
-        wish = {"cli": "claude", "workspace": place or "/", "process": process, "find_only": True}
+    process = claude_process()
+    if process is not None and process["boot_id"]:
+        wish = {
+            "cli": "claude",
+            "workspace": place or "/",
+            "process": process,
+            "agent_id": name or None,
+            "find_only": True,
+        }
         name = text_at(hub.ask("POST", "/v1/attach", wish), "agent_id")
     if not name:
         return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.assets.test_route_script import SCRIPT, SHELLS
+from tests.assets.scripted import SCRIPT, SHELLS
 from tests.route.fakes import Bench, benching, fields_of, output_of, wait_until
 from tests.route.test_running import PROMPTS
 from tests.support import Ran

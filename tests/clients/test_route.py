@@ -8,7 +8,6 @@ from __future__ import annotations
 import http.server
 import json
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.assets.model_stub import ANSWER, Model, model
-from tests.assets.test_route_clients import (
-    CLASSES,
-    PROMPT,
-    effort_seen,
-    point_at,
-    strings,
-)
+from tests.clients.model_stub import ANSWER, Model
+from tests.clients.pointing import CLASSES, PROMPT, effort_seen, home_of, only, point_at, strings
 from tests.clients.running import Clients
 from tests.support import Ran, tfx
 from tfx.route.table import bundled
@@ -40,33 +33,6 @@ UNWANTED = {
 }
 
 
-@pytest.fixture
-def served() -> Iterator[Model]:
-    with model() as running:
-        yield running
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A git repository outside the HOME under test (S-112); Codex runs nowhere else."""
-    where = tmp_path / "checkout"
-    where.mkdir()
-    subprocess.run(["git", "init", "-q", str(where)], check=True)
-    return where
-
-
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One HOME per CLI for the module: some unpack themselves at their first start."""
-    return tmp_path_factory.mktemp("homes")
-
-
-def home_of(cli: str, homes: Path) -> Path:
-    home = homes / cli
-    home.mkdir(exist_ok=True)
-    return home
-
-
 def route(
     clients: Clients,
     cli: str,
@@ -76,10 +42,7 @@ def route(
     extra: dict[str, str] | None = None,
     stdin: str = PROMPT,
 ) -> Ran:
-    place = home / "only-this-cli"
-    place.mkdir(exist_ok=True)
-    if not (place / cli).is_symlink():
-        (place / cli).symlink_to(clients.installed.program(cli))
+    place = only(cli, home, clients.installed.program(cli))
     env = {
         "HOME": str(home),
         "PATH": f"{clients.installed.node_dir}:/usr/bin:/bin",

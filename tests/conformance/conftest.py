@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from tests.conformance.node import Tools, Unavailable, tools
+from tests.conformance.node import Tools, tools
 from tests.hub.conftest import hub, shared_hub
+from tests.npm import Unavailable
 
 __all__ = ["hub", "shared_hub"]
 

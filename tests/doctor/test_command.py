@@ -49,7 +49,13 @@ def test_a_clean_machine_right_after_setup_has_no_failure(clinic: Clinic) -> Non
     ("words", "wanted"),
     [
         (("locale",), {"locale"}),
-        (("hub.*",), {"hub.health", "hub.pid", "hub.port", "hub.tokens", "hub.queues"}),
+        (
+            ("hub.*",),
+            {
+                *("hub.health", "hub.pid", "hub.port", "hub.tokens", "hub.queues"),
+                *("hub.work", "hub.busy"),
+            },
+        ),
         (("--only", "locale", "--only", "time"), {"locale", "time"}),
         (("machine", "--skip", "time", "--skip", "runtime"), {"locale"}),
         (("locale", "--skip", "locale"), set()),
@@ -118,7 +124,7 @@ IDS = [
     "settings.json", "mcp.registration", "mcp.servers", "skills",
     "self", "config", "assets.manifest", "setup.journal", "setup.lock", "setup.backups", "perm",
     "cache",
-    "hub.health", "hub.pid", "hub.port", "hub.tokens", "hub.queues",
+    "hub.health", "hub.pid", "hub.port", "hub.tokens", "hub.queues", "hub.work", "hub.busy",
     "db.file", "db.integrity", "db.backups", "db.log",
     "runtime", "locale", "time", "network",
 ]  # fmt: skip

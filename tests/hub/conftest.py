@@ -8,6 +8,8 @@ import pytest
 
 from tests.hub.driver import Bed, with_bed
 from tests.hub.running import RunningHub, start
+from tests.hub.speaking import ERAS, Speaker
+from tests.support import bare_env, tfx
 
 T = TypeVar("T")
 Play = Callable[[Callable[[Bed], Awaitable[None]]], None]
@@ -41,3 +43,22 @@ def shared_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]
         yield running
     finally:
         running.end()
+
+
+@pytest.fixture(params=ERAS)
+def speaker(request: pytest.FixtureRequest, shared_hub: RunningHub) -> Speaker:
+    """A client of each revision of MCP that is served."""
+    return Speaker(shared_hub, request.param)
+
+
+@pytest.fixture
+def modern(shared_hub: RunningHub) -> Speaker:
+    return Speaker(shared_hub)
+
+
+@pytest.fixture
+def env(home: Path) -> Iterator[dict[str, str]]:
+    """An environment whose preferred port is free; its hub is stopped at the end."""
+    given = bare_env(home)
+    yield given
+    tfx(home, "hub", "stop", env=given)

@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable
 
 import msgspec
+import pytest
 
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed
 from tfx.core.identity import Finding, Liveness, ProcessIdentity, Proof, examine, identify
+from tfx.errors import StateConflict
 from tfx.hub.models import AgentId, OpId
 from tfx.hub.occupancy_models import InvocationKind, Outcome
 from tfx.hub.wire import invocations, occupancy
@@ -17,6 +19,7 @@ from tfx.hub.wire.agents import ProcessFacts
 
 GRACE_MS = 60_000
 HOUR_MS = 3_600_000
+TERMINAL = InvocationKind.TERMINAL
 
 
 def facts(found: ProcessIdentity) -> ProcessFacts:
@@ -185,3 +188,15 @@ async def delivery(bed: Bed, message_id: str) -> tuple[object, ...]:
         message_id,
     )
     return row
+
+
+async def refusal(call: object) -> StateConflict:
+    with pytest.raises(StateConflict) as refused:
+        await call  # type: ignore[misc]
+    return refused.value
+
+
+def body_of(bed: Bed, kind: str) -> dict[str, object]:
+    ((text,),) = bed.rows("SELECT body FROM log WHERE kind = ? ORDER BY seq DESC LIMIT 1", kind)
+    body: dict[str, object] = msgspec.json.decode(str(text))
+    return body

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support import bare_env
+from tests.support import Ran, bare_env, tfx
 from tfx.core import locks, process
 from tfx.core.paths import Paths
 from tfx.hub.daemon import launch
@@ -165,3 +165,8 @@ def free_port() -> int:
         port = probe.getsockname()[1]
     assert isinstance(port, int)
     return port
+
+
+def cli(hub: RunningHub, *words: str, stdin: str = "") -> Ran:
+    """Run a `tfx hub` command beside a hub."""
+    return tfx(hub.home, "hub", *words, env=hub.env, stdin=stdin)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.hub.conftest import Play
@@ -123,6 +124,119 @@ def test_k_27_attach_finds_the_agent_of_a_process_again(play: Play) -> None:
         assert first.agent_id == again.agent_id == found.agent_id == "claude.app"
         assert (first.created, again.created, found.created) == (True, False, False)
         assert first.lease_id == again.lease_id
+
+    play(story)
+
+
+def test_h_29_h_61_a_name_asked_for_is_never_taken_from_a_live_process(play: Play) -> None:
+    other = facts_of(pid=1, start=start_token(1) or "x")
+
+    async def story(bed: Bed) -> None:
+        first = await attach(bed, facts_of(), agent_id="ann")
+        second = await attach(bed, other, agent_id="ann")
+        assert (first.agent_id, second.agent_id) == ("ann", "ann.2")
+        for asked, answer in ((facts_of(), first), (other, second)):
+            for find_only in (False, True):  # each stays who it is, asked again or looked up
+                again = await attach(bed, asked, agent_id="ann", find_only=find_only)
+                assert (again.agent_id, again.lease_id) == (answer.agent_id, answer.lease_id)
+        assert bed.kinds().count("session_ended") == 0
+
+    play(story)
+
+
+def test_h_61_the_name_of_a_dead_process_is_taken_with_its_inbox(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await attach(bed, facts_of(start="1"), agent_id="ann")
+        await bed.publish("bob", "ann")
+        new = await attach(bed, facts_of(), "/home/u/work/other", agent_id="ann")
+        assert (new.agent_id, new.created) == ("ann", True)
+        assert len((await bed.poll("ann")).messages) == 1
+
+    play(story)
+
+
+def test_h_61_a_name_asked_for_is_taken_from_a_session_without_a_process(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("ann")
+        await bed.register("bob.2")
+        assert (await attach(bed, facts_of(), agent_id="ann")).agent_id == "ann"
+        other = facts_of(pid=1, start=start_token(1) or "x")
+        await attach(bed, other, agent_id="bob")
+        third = await attach(bed, facts_of(), agent_id="bob")
+        assert third.agent_id == "bob.3"  # nobody asked for the name of who is bob.2
+
+    play(story)
+
+
+def test_ev_b4_a_name_of_a_process_that_cannot_be_seen_is_held_until_its_deadline(
+    play: Play,
+) -> None:
+    far = msgspec.structs.replace(facts_of(pid=2, start="7"), host="another-host")
+
+    async def story(bed: Bed) -> None:
+        for asked in ("ann", None):
+            first = await attach(bed, far, agent_id=asked)
+            held = await attach(bed, facts_of(start="1"), agent_id=asked)
+            assert held.agent_id == f"{first.agent_id}.2"
+        await bed.tick(600_000)  # its lease is over, and it could have called
+        assert (await attach(bed, facts_of(), agent_id="ann")).agent_id == "ann"
+
+    play(story)
+
+
+def test_ev_b9_a_deadline_frees_no_name_before_everybody_could_call(tmp_path: Path) -> None:
+    path, clock = tmp_path / "hub.db", FakeClock()
+    far = msgspec.structs.replace(facts_of(pid=2, start="7"), host="another-host")
+
+    async def first(bed: Bed) -> None:
+        await attach(bed, far, agent_id="ann")
+
+    async def after_hours(bed: Bed) -> None:
+        assert (await attach(bed, facts_of(), agent_id="ann")).agent_id == "ann.2"
+        await bed.tick(60_000)
+        assert (await attach(bed, facts_of(start="1"), agent_id="ann")).agent_id == "ann"
+
+    with_bed(path, first, clock=clock)
+    clock.pass_ms(3_600_000)
+    with_bed(path, after_hours, clock=clock, instance="instance-2")
+
+
+def test_k_27_a_look_for_a_name_tells_whether_another_process_has_it(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        assert (await attach(bed, facts_of(), agent_id="ann", find_only=True)).agent_id is None
+        await bed.register("ann")  # by a program that says no process
+        named = await attach(bed, facts_of(), agent_id="ann", find_only=True)
+        assert (named.agent_id, named.lease_id) == ("ann", None)
+        await attach(bed, facts_of(pid=1, start=start_token(1) or "x"), agent_id="bob")
+        held = await attach(bed, facts_of(), agent_id="bob", find_only=True)
+        assert (held.agent_id, held.lease_id) == (None, None)
+        await attach(bed, facts_of(start="1"), agent_id="cid")
+        left = await attach(bed, facts_of(), agent_id="cid", find_only=True)
+        assert (left.agent_id, left.lease_id) == ("cid", None)
+
+    play(story)
+
+
+def test_h_29_a_number_never_makes_a_name_too_long(play: Play) -> None:
+    longest = "x" * 64
+
+    async def story(bed: Bed) -> None:
+        await attach(bed, facts_of(pid=1, start=start_token(1) or "x"), agent_id=longest)
+        second = await attach(bed, facts_of(), agent_id=longest)
+        assert second.agent_id == "x" * 62 + ".2"
+        assert (await attach(bed, facts_of(), agent_id=longest)).agent_id == second.agent_id
+
+    play(story)
+
+
+def test_k_27_one_process_may_have_several_names_and_each_is_found(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        for name in ("ann", "bob"):
+            assert (await attach(bed, facts_of(), agent_id=name)).created
+        for name in ("ann", "bob"):
+            found = await attach(bed, facts_of(), agent_id=name, find_only=True)
+            assert found.agent_id == name
+        assert (await attach(bed, facts_of())).agent_id in {"ann", "bob"}
 
     play(story)
 

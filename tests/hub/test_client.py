@@ -1,4 +1,4 @@
-"""The Python client: the README's example, and when it sends something again (H-30)."""
+"""The Python client: the example of its page, and when it sends something again (H-30)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tfx.hub.client import Address, HubClient
 from tfx.hub.models import AgentId, OpId
 from tfx.hub.wire.messages import AckRequest, AckResult
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "hub.md"
 DONE = b'{"ok":true,"data":{"acked_ids":[],"not_acked":[]}}'
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(DONE), DONE)
 
 
 def test_the_example_of_the_readme_runs(hub: RunningHub) -> None:
     found = re.search(
-        r"<!-- example: client -->\n```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL
+        r"<!-- example: client -->\n```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL
     )
     assert found is not None
     done = subprocess.run(

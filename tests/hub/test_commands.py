@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hub.running import RunningHub
-from tests.hub.test_databases import MAKE
-from tests.support import Ran, bare_env, tfx
-from tfx.core import locks
+from tests.hub.running import RunningHub, cli
+from tests.support import bare_env, tfx
 from tfx.core.identity import identify
 from tfx.hub.ancestry import facts_of
 from tfx.hub.operations import OPERATIONS
@@ -24,7 +22,7 @@ ELSEWHERE = {
     "register": "agents register themselves; the bridge and the hooks attach",
     "attach": "bridge, hook, status line and route",
     "heartbeat": "every call is one",
-    "deregister": "the bridge at its end",
+    "deregister": "route at its end; a bridge's client may live on",
     "handoff": "agents",
     "read_message": "agents; people see whole messages in a trace",
     "request_human_input": "agents",
@@ -47,10 +45,6 @@ ELSEWHERE = {
     ),
     **{row.name: "tfx task and tfx lease: tests/cli/work/test_help.py" for row in WORK_ROWS},
 }
-
-
-def _run(hub: RunningHub, *words: str, stdin: str = "") -> Ran:
-    return tfx(hub.home, "hub", *words, env=hub.env, stdin=stdin)
 
 
 def test_h_120_k_31_a_first_message_takes_two_commands(home: Path) -> None:
@@ -112,7 +106,7 @@ def test_h_7_no_unknown_sub_command_exits_0(home: Path, words: tuple[str, ...]) 
 
 def test_publish_refuses_an_unknown_recipient_with_the_known_names(hub: RunningHub) -> None:
     hub.register("reviewer")
-    ran = _run(hub, "publish", "--to", "revewer", "hi", "--json")
+    ran = cli(hub, "publish", "--to", "revewer", "hi", "--json")
     assert ran.code == 1
     assert ran.document["problems"][0]["code"] == "unknown-recipient"
     assert "reviewer" in json.dumps(ran.document["problems"][0])
@@ -121,28 +115,28 @@ def test_publish_refuses_an_unknown_recipient_with_the_known_names(hub: RunningH
 def test_publish_takes_a_text_or_an_object_from_argument_or_stdin(hub: RunningHub) -> None:
     hub.register("reader")
     to = ("publish", "--to", "reader")
-    assert _run(hub, *to, "plain").code == 0
-    assert _run(hub, *to, "-", stdin="한글 ✓\n").code == 0
-    assert _run(hub, *to, "--payload", '{"a":[1,2]}').code == 0
-    assert _run(hub, *to, "--payload", "-", stdin='{"b":null}').code == 0
-    got = _run(hub, "poll", "--agent", "reader", "--auto-ack", "--json").data["messages"]
+    assert cli(hub, *to, "plain").code == 0
+    assert cli(hub, *to, "-", stdin="한글 ✓\n").code == 0
+    assert cli(hub, *to, "--payload", '{"a":[1,2]}').code == 0
+    assert cli(hub, *to, "--payload", "-", stdin='{"b":null}').code == 0
+    got = cli(hub, "poll", "--agent", "reader", "--auto-ack", "--json").data["messages"]
     payloads = [message["payload"] for message in got]
     assert payloads == [{"text": "plain"}, {"text": "한글 ✓\n"}, {"a": [1, 2]}, {"b": None}]
     for bad in (("x", "--payload", "{}"), (), ("--payload", "[1]"), ("--payload", '{"a":1,"a":2}')):
-        assert _run(hub, *to, *bad).code == 2
+        assert cli(hub, *to, *bad).code == 2
 
 
 def test_h_26_what_was_sent_says_how_long_it_waits_and_mail_says_how_to_ack(
     hub: RunningHub,
 ) -> None:
-    sent = _run(hub, "publish", "--to", "reader", "--deferred", "--ttl", "120", "hi")
+    sent = cli(hub, "publish", "--to", "reader", "--deferred", "--ttl", "120", "hi")
     assert sent.out.endswith(", for 2 min if nobody claims it\n")
-    got = _run(hub, "poll", "--agent", "reader")
+    got = cli(hub, "poll", "--agent", "reader")
     message_id = sent.out.split()[3].rstrip(",")
     assert f"tfx hub ack --agent reader {message_id};" in got.err
-    assert _run(hub, "ack", "--agent", "reader", message_id).code == 0
-    assert "ack" not in _run(hub, "poll", "--agent", "reader", "--auto-ack").err
-    lost = _run(hub, "publish", "--to", "topic:nobody", "hi")
+    assert cli(hub, "ack", "--agent", "reader", message_id).code == 0
+    assert "ack" not in cli(hub, "poll", "--agent", "reader", "--auto-ack").err
+    lost = cli(hub, "publish", "--to", "topic:nobody", "hi")
     assert "nobody receives that topic" in lost.out
     assert "is a dead letter" in lost.out
 
@@ -155,10 +149,10 @@ def test_ask_waits_for_the_answer_of_another_command(hub: RunningHub) -> None:
         stdout=subprocess.PIPE,
         text=True,
     ) as asking:
-        got = _run(hub, "poll", "--agent", "oracle", "--wait", "30", "--json").data["messages"]
+        got = cli(hub, "poll", "--agent", "oracle", "--wait", "30", "--json").data["messages"]
         [request] = got
         answer = ("publish", "--to", "operator", "--from", "oracle", "42")
-        ran = _run(hub, *answer, "--correlation-id", request["correlation_id"])
+        ran = cli(hub, *answer, "--correlation-id", request["correlation_id"])
         assert ran.code == 0, ran.err
         out, _ = asking.communicate(timeout=60)
     assert asking.returncode == 0
@@ -168,17 +162,17 @@ def test_ask_waits_for_the_answer_of_another_command(hub: RunningHub) -> None:
 
 def test_ask_that_gets_no_answer_leaves_a_ticket(hub: RunningHub) -> None:
     hub.register("oracle")
-    ran = _run(hub, "ask", "--to", "oracle", "--wait", "0", "well?", "--json")
+    ran = cli(hub, "ask", "--to", "oracle", "--wait", "0", "well?", "--json")
     assert (ran.code, ran.data["state"], ran.data["response"]) == (0, "queued", None)
 
 
 def test_h_86_ack_of_a_foreign_id_exits_1_and_says_which(hub: RunningHub) -> None:
     hub.register("one", "two")
-    sent = _run(hub, "publish", "--to", "one", "hi", "--json").data["message_id"]
-    ran = _run(hub, "ack", "--agent", "two", sent, "never-was", "--json")
+    sent = cli(hub, "publish", "--to", "one", "hi", "--json").data["message_id"]
+    ran = cli(hub, "ack", "--agent", "two", sent, "never-was", "--json")
     assert ran.code == 1
     assert {p["details"]["message_id"] for p in ran.document["problems"]} == {sent, "never-was"}
-    assert _run(hub, "ack", "--agent", "one", sent).code == 0
+    assert cli(hub, "ack", "--agent", "one", sent).code == 0
 
 
 def test_h_71_wait_returns_with_mail_and_claims_nothing(hub: RunningHub) -> None:
@@ -193,7 +187,7 @@ def test_h_71_wait_returns_with_mail_and_claims_nothing(hub: RunningHub) -> None
         hub.call("publish", from_="operator", to="sleeper", topic="x", payload={})
         out, _ = waiting.communicate(timeout=60)
     assert (waiting.returncode, json.loads(out)["data"]["total"]) == (0, 1)
-    assert _run(hub, "poll", "--agent", "sleeper", "--json").data["messages"][0]["attempt"] == 1
+    assert cli(hub, "poll", "--agent", "sleeper", "--json").data["messages"][0]["attempt"] == 1
 
 
 def test_h_71_wait_survives_a_restart_of_the_hub(hub: RunningHub) -> None:
@@ -214,7 +208,7 @@ def test_h_71_wait_survives_a_restart_of_the_hub(hub: RunningHub) -> None:
 
 def test_h_71_wait_exits_1_at_the_time_out(hub: RunningHub) -> None:
     hub.register("sleeper")
-    ran = _run(hub, "wait", "--agent", "sleeper", "--timeout", "0.2", "--json")
+    ran = cli(hub, "wait", "--agent", "sleeper", "--timeout", "0.2", "--json")
     assert (ran.code, ran.document["problems"][0]["code"]) == (1, "no-mail")
 
 
@@ -230,31 +224,31 @@ def test_k_28_the_command_line_uses_the_operator_credential_where_it_is_needed(
         ("rebuild", "--check"),
         ("dead", "purge", "--all"),
     ):
-        ran = _run(hub, *words, "--json")
+        ran = cli(hub, *words, "--json")
         assert ran.code == 0, (words, ran.out)
     hub.files.operator.write_text("x" * 43)
-    assert _run(hub, "agents").code == 0
-    assert _run(hub, "rebuild", "--json").code == 5
+    assert cli(hub, "agents").code == 0
+    assert cli(hub, "rebuild", "--json").code == 5
 
 
 def test_purging_everything_must_be_said(hub: RunningHub) -> None:
-    assert _run(hub, "dead", "purge").code == 2
+    assert cli(hub, "dead", "purge").code == 2
 
 
 def test_people_see_agents_dead_letters_and_a_trace_as_a_timeline(hub: RunningHub) -> None:
     hub.register("drawer", topics=("news",))
     sent = hub.call("publish", from_="operator", to="drawer", topic="x", payload={}, trace_id="t-1")
     hub.call("publish", from_="operator", to="topic:nobody", topic="nobody", payload={})
-    assert "drawer" in _run(hub, "agents").out
-    assert "no-subscriber" in _run(hub, "dead", "list").out
-    _run(hub, "poll", "--agent", "drawer", "--auto-ack")
-    text = _run(hub, "trace", "t-1").out
+    assert "drawer" in cli(hub, "agents").out
+    assert "no-subscriber" in cli(hub, "dead", "list").out
+    cli(hub, "poll", "--agent", "drawer", "--auto-ack")
+    text = cli(hub, "trace", "t-1").out
     assert sent["message_id"] in text
     lines = text.splitlines()
     assert lines[1].split()[0] == "+0.000"
     assert "message_posted" in lines[1]
     assert "delivery" in lines[-1]
-    assert "running at" in _run(hub, "status").out
+    assert "running at" in cli(hub, "status").out
     plain = tfx(hub.home, "--ascii", "hub", "trace", "t-1", env=hub.env).out
     assert plain.isascii()
 
@@ -264,7 +258,7 @@ def test_replay_makes_one_message_for_one_key(hub: RunningHub) -> None:
     sent = hub.call("publish", from_="operator", to="topic:t", topic="t", payload={})["message_id"]
     hub.register("late", topics=("t",))
     first, second = (
-        _run(hub, "dead", "replay", sent, "--op-id", "again", "--json") for _ in range(2)
+        cli(hub, "dead", "replay", sent, "--op-id", "again", "--json") for _ in range(2)
     )
     assert first.code == second.code == 0, first.out
     assert first.data["message_id"] == second.data["message_id"]
@@ -274,7 +268,7 @@ def test_an_agents_own_id_comes_from_the_environment(hub: RunningHub) -> None:
     hub.register("me-1", "you-1")
     env = {**hub.env, "TFX_AGENT_ID": "me-1"}
     assert tfx(hub.home, "hub", "publish", "--to", "you-1", "hi", env=env).code == 0
-    got = _run(hub, "poll", "--agent", "you-1", "--json").data["messages"][0]
+    got = cli(hub, "poll", "--agent", "you-1", "--json").data["messages"][0]
     assert "me-1" in (got.get("from_agent"), got.get("from"))
     assert tfx(hub.home, "hub", "poll", env=env).code == 0
 
@@ -303,57 +297,6 @@ def test_h_76_refusals_are_counted_by_code(hub: RunningHub) -> None:
     assert 'invalid-request"' in hub.get("/metrics").body.decode()
 
 
-def test_k_22_rebuild_works_under_the_lock_while_no_hub_runs(hub: RunningHub) -> None:
-    hub.register("agent-1")
-    hub.end()
-    assert _run(hub, "rebuild", "--json").data["events"] >= 2
-    assert _run(hub, "rebuild", "--check", "--json").data["equal"] is True
-    lock = locks.try_lock(hub.files.lock, "upgrade")
-    assert lock is not None
-    with lock:
-        assert _run(hub, "rebuild", "--json").code in {4, 5}
-    again = hub.again()
-    assert again.call("agents")["agents"][0]["agent_id"] == "agent-1"
-
-
-def test_k_23_rebuild_folds_what_an_older_fold_left_and_start_runs_again(hub: RunningHub) -> None:
-    hub.register("bob")
-    hub.end()
-    older = (
-        "PRAGMA ignore_check_constraints = 1; UPDATE stamp SET fold_version = 0;"
-        "DELETE FROM subscriptions; DELETE FROM agents;"
-    )
-    subprocess.run(
-        [sys.executable, "-c", MAKE, str(hub.files.database), older], check=True, timeout=60
-    )
-    refused = _run(hub, "start", "--port", "0", "--json")
-    assert refused.code == 5
-    assert refused.document["problems"][0]["code"] == "fold-other"
-    assert _run(hub, "rebuild", "--check", "--json").code == 5
-    assert _run(hub, "rebuild", "--json").data["rows"]["agents"] == 1
-    assert _run(hub, "rebuild", "--check", "--json").data["equal"] is True
-    assert _run(hub, "start", "--port", "0", "--json").code == 0
-    assert [each["agent_id"] for each in _run(hub, "agents", "--json").data["agents"]] == ["bob"]
-
-
-def test_k_23_rebuild_leaves_a_newer_fold_alone(hub: RunningHub) -> None:
-    hub.end()
-    newer = "UPDATE stamp SET fold_version = 99;"
-    subprocess.run(
-        [sys.executable, "-c", MAKE, str(hub.files.database), newer], check=True, timeout=60
-    )
-    before = hub.files.database.read_bytes()
-    ran = _run(hub, "rebuild", "--json")
-    assert (ran.code, ran.document["problems"][0]["code"]) == (5, "schema-newer")
-    assert hub.files.database.read_bytes() == before
-
-
-def test_k_22_rebuild_without_a_database_says_so(home: Path) -> None:
-    ran = tfx(home, "hub", "rebuild", "--json")
-    assert (ran.code, ran.document["problems"][0]["code"]) == (1, "no-database")
-    assert list(home.iterdir()) == []
-
-
 def test_h_50_the_help_says_what_a_token_does_not_protect_from(home: Path) -> None:
     text = " ".join(tfx(home, "hub", "--help").out.split())
     assert "One token is one trust domain" in text
@@ -377,7 +320,7 @@ def test_h_50_the_help_says_what_a_token_does_not_protect_from(home: Path) -> No
 def test_h_7_what_no_request_can_carry_is_a_usage_error(
     hub: RunningHub, words: tuple[str, ...]
 ) -> None:
-    ran = _run(hub, *words, "--json")
+    ran = cli(hub, *words, "--json")
     assert ran.code == 2, ran.out + ran.err
     assert ran.document["problems"][0]["kind"] == "invalid-request"
 
@@ -390,7 +333,7 @@ def test_h_7_standard_input_that_is_not_utf8_is_a_usage_error(hub: RunningHub) -
 
 
 def test_h_54_purging_what_is_no_dead_letter_is_a_failure(hub: RunningHub) -> None:
-    ran = _run(hub, "dead", "purge", "nope", "--json")
+    ran = cli(hub, "dead", "purge", "nope", "--json")
     assert (ran.code, ran.document["problems"][0]["code"]) == (1, "unknown-message")
 
 
@@ -401,23 +344,23 @@ def test_people_see_who_is_busy_what_runs_and_can_free_an_agent(hub: RunningHub)
     process = facts_of(own)
     hub.call("receiver_hold", agent_id="bob-1", process=process)
     hub.call("invocation_start", agent_id="bob-1", process=process, kind="turn", title="a turn")
-    table = _run(hub, "agents").out
+    table = cli(hub, "agents").out
     assert f"message: pid {own.pid} on {own.host} (alive, heard" in table
-    shown = _run(hub, "agents", "--json").data["agents"][0]
+    shown = cli(hub, "agents", "--json").data["agents"][0]
     assert shown["generation"] > 0
     assert {"tier", "pid", "liveness", "evidence", "beat_age_ms", "since_ms"} <= set(
         shown["seats"][0]
     )
-    assert "bob-1 is busy (message)" in _run(hub, "busy", "bob-1").out
-    assert _run(hub, "busy", "bob-1", "--json").data["busy"] is True
-    assert _run(hub, "busy", "nobody").code == 1
-    left = _run(hub, "agents", "free", "bob-1")
+    assert "bob-1 is busy (message)" in cli(hub, "busy", "bob-1").out
+    assert cli(hub, "busy", "bob-1", "--json").data["busy"] is True
+    assert cli(hub, "busy", "nobody").code == 1
+    left = cli(hub, "agents", "free", "bob-1")
     assert (left.code, "left, because nothing proves that it is gone" in left.out) == (0, True)
-    assert f"evicted pid {own.pid}" in _run(hub, "agents", "free", "bob-1", "--force").out
-    assert "bob-1 is idle" in _run(hub, "busy", "bob-1").out
-    listed = _run(hub, "invocations").out
+    assert f"evicted pid {own.pid}" in cli(hub, "agents", "free", "bob-1", "--force").out
+    assert "bob-1 is idle" in cli(hub, "busy", "bob-1").out
+    listed = cli(hub, "invocations").out
     assert "a turn" in listed
     assert "running alive, heard" in listed
-    assert _run(hub, "invocations", "--state", "lost", "--json").data["invocations"] == []
-    assert _run(hub, "invocations", "--state", "nonsense").code == 2
-    assert "looked at 1, lost 0" in _run(hub, "invocations", "probe").out
+    assert cli(hub, "invocations", "--state", "lost", "--json").data["invocations"] == []
+    assert cli(hub, "invocations", "--state", "nonsense").code == 2
+    assert "looked at 1, lost 0" in cli(hub, "invocations", "probe").out

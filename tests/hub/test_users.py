@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.running import RunningHub
-from tests.hub.test_start import _held_default_port
+from tests.hub.starting import held_default_port
 from tests.support import Ran, bare_env, tfx
 
 NOBODY = 65534
@@ -63,7 +63,7 @@ def test_h_8_k_29_two_users_on_one_default_port_have_a_hub_each(
     home: Path, other_home: Path
 ) -> None:
     try:
-        with _held_default_port():
+        with held_default_port():
             pass  # nobody else's test is on it now; whoever comes first below has it
         first = tfx(home, "hub", "start", "--json")
         second = _other(other_home, "hub", "start", "--json")

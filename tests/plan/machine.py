@@ -189,3 +189,10 @@ def write(path: Path, data: bytes | str, mode: int = 0o644) -> bytes:
 
 def value(path: Path) -> Any:  # noqa: ANN401  (the JSON of a file under test)
     return json.loads(path.read_bytes())
+
+
+ORIGINAL = '{\n  "theme": "dark"\n}\n'
+
+
+def hub_only(machine: Machine) -> Desired:
+    return Desired((), (machine.json_entry({"command": "tfx"}),), AGENTS)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.plan.disks import NoRename
 from tests.plan.machine import AGENTS, Machine, one, only_files, value, write
-from tests.plan.test_targets import NoRename
 from tfx.config.keypath import KeyPath
 from tfx.errors import JsonValue
 from tfx.plan.actions import Desired, Format, OutcomeStatus, Reason, WantedEntry

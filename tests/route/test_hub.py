@@ -15,6 +15,8 @@ import pytest
 
 from tests.hub.running import RunningHub, start
 from tests.route.fakes import Bench, wait_until
+from tfx.core.identity import identify
+from tfx.hub.ancestry import facts_of
 
 
 @pytest.fixture
@@ -62,6 +64,27 @@ def test_r9_the_name_is_reused_and_two_at_once_have_two(bench: Bench, hub: Runni
 
 def online(hub: RunningHub) -> int:
     return sum(agent["state"] == "online" for agent in agents(hub).values())
+
+
+def test_k_27_the_agent_of_a_run_does_not_get_its_callers_name(
+    bench: Bench, hub: RunningHub
+) -> None:
+    me = identify()
+    assert me is not None
+    boss = hub.call("attach", cli="x", workspace="/w", process=facts_of(me), agent_id="boss")
+    bench.extra["TFX_AGENT_ID"] = "boss"
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "kid"}}
+    (bench.notes / "lines").write_text(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}) + "\n"
+    )
+    bench.behave(
+        f'echo "[${{TFX_AGENT_ID-unset}}]"; {sys.executable} -m tfx hub bridge <"$FAKE_DIR/lines"'
+    )
+    output = bench.json("executor", "p")["output"]
+    assert output.startswith("[unset]\n{")
+    assert set(agents(hub)) == {"boss", "executor.codex.cwd", "kid.cwd"}
+    again = hub.call("attach", cli="x", workspace="/w", process=facts_of(me), find_only=True)
+    assert again["lease_id"] == boss["lease_id"]
 
 
 def test_r9_the_result_is_published_and_the_run_is_in_the_trace(
@@ -216,3 +239,68 @@ def test_r9_a_hub_that_stands_still_at_the_end_is_asked_once(bench: Bench, hub: 
             os.kill(hub.pid, signal.SIGCONT)
     assert (process.returncode, err) == (0, b"")
     assert json.loads(out)["data"]["status"] == "success"
+
+
+def turns(hub: RunningHub, room: str, task: int) -> list[Any]:
+    found: list[Any] = hub.call("invocations", room=room, task=task)["invocations"]
+    return found
+
+
+def test_wk_k8_runs_for_a_task_are_turns_of_it_until_a_person_has_to_decide(
+    bench: Bench, hub: RunningHub
+) -> None:
+    bench.write(".config/tfx/config.toml", "[hub]\nturns = 2\n")
+    hub.end()
+    limited = hub.again()
+    repository = bench.cwd / ".git"
+    repository.mkdir()
+    (bench.cwd / "deep").mkdir()
+    room = str(bench.cwd)
+    task = limited.call("work_add", room=room, title="x", accept=True)["task"]["task"]
+    me = identify()
+    assert me is not None
+    mine = limited.call("attach", cli="x", workspace=room, process=facts_of(me), agent_id="ann")
+    who = {"room": room, "agent_id": "ann", "session": mine["lease_id"]}
+    lease = limited.call("work_claim", task=task, **who)["lease"]
+    first = bench.json("executor", "p", "--task", str(task), "--cwd", str(bench.cwd / "deep"))
+    assert (first["task"], first["notices"]) == (task, [])
+    assert limited.call("work_show", room=room, task=task)["task"]["status"] == "assigned"
+    assert f"task: {task}\n" in bench.route("executor", "p", "--task", str(task)).out
+    shown = limited.call("work_show", room=room, task=task)
+    assert shown["task"]["status"] == "blocked"
+    assert shown["task"]["note"].startswith("policy: 2 turns")
+    assert shown["task"]["lease"]["lease_id"] == lease["lease_id"]
+    assert [(run["kind"], run["outcome"], run["task"]) for run in turns(limited, room, task)] == [
+        ("turn", "ok", task)
+    ] * 2
+    limited.end()
+
+
+def test_wk_k8_a_task_that_is_not_there_is_a_notice_and_the_run_is_reported(
+    bench: Bench, hub: RunningHub
+) -> None:
+    data = bench.json("executor", "p", "--task", "99")
+    assert data["status"] == "success"
+    (notice,) = data["notices"]
+    assert notice.startswith("the run counts as no turn: there is no task 99 in ")
+    (run,) = hub.call("invocations")["invocations"]
+    assert (run["task"], run["trace_id"]) == (None, data["job"])
+
+
+def test_wk_k8_without_a_hub_a_task_changes_nothing(bench: Bench, hub: RunningHub) -> None:
+    hub.kill()
+    ran = bench.route("executor", "p", "--task", "1", "--json")
+    assert (ran.code, ran.err, ran.data["notices"]) == (0, "", [])
+    assert bench.route("executor", "p", "--task", "0").code == 2
+
+
+def test_r8_a_run_in_the_background_is_a_turn_of_its_task_too(
+    bench: Bench, hub: RunningHub
+) -> None:
+    room = str(bench.cwd)
+    task = hub.call("work_add", room=room, title="x")["task"]["task"]
+    job = bench.route("executor", "p", "--task", str(task), "--background").out.strip()
+    assert bench.tfx("jobs", "wait", job).code == 0
+    (run,) = turns(hub, room, task)
+    assert run["trace_id"] == job
+    assert bench.tfx("jobs", "show", job, "--json").data["task"] == task

@@ -17,7 +17,7 @@ import apsw
 from tfx.core import database
 from tfx.hub.schema import registry
 from tfx.upgrade import check, tasks
-from tfx.upgrade.model import Phase, Receipt, Request, Task
+from tfx.upgrade.model import Phase, Receipt, Request, State, Task
 from tfx.upgrade.reporter import Reporter
 
 DATA = Path(__file__).parent / "data"
@@ -180,3 +180,10 @@ class Site:
 
     def backups(self) -> list[Path]:
         return sorted(self.store.iterdir()) if self.store.exists() else []
+
+
+def upgraded(site: Site, *statements: str) -> Path:
+    """Upgrade a database that holds what the statements insert."""
+    change(empty_v1(site.database), *statements)
+    assert site.work(Task.UPGRADE).state is State.UPGRADED
+    return site.database

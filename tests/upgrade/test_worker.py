@@ -64,6 +64,41 @@ def test_u111_a_worker_that_hangs_is_killed(site: Site) -> None:
     assert failed.value.reason == "worker-silent"
 
 
+@pytest.mark.parametrize(
+    ("says", "code"),
+    [
+        ("print('junk', flush=True)", "worker-garbage"),
+        ("print('x', end='', flush=True)", "worker-garbage"),
+        ("sys.stderr.write('noise')", "worker-silent"),
+    ],
+)
+def test_u111_a_worker_that_talks_without_sense_is_killed_as_one_that_hangs(
+    site: Site, says: str, code: str
+) -> None:
+    program = f"print('{BEAT}', flush=True)\nimport sys, time\nwhile True: {says}; time.sleep(.05)"
+    with pytest.raises(OperationFailed) as failed:
+        worked(site, program, silence_s=2.0)
+    assert failed.value.reason == code
+    assert failed.value.details["phase"] == "transform"
+
+
+def test_u111_a_worker_that_closes_its_output_and_goes_on_is_killed(site: Site) -> None:
+    program = f"print('{BEAT}', flush=True)\nimport os, time\nos.close(1)\ntime.sleep(600)"
+    with pytest.raises(OperationFailed) as failed:
+        worked(site, program, silence_s=0.5)
+    assert failed.value.reason == "worker-silent"
+
+
+def test_u111_a_worker_that_makes_sense_now_and_then_may_go_on(site: Site) -> None:
+    program = (
+        f"import time\nfor _ in range(12): print('junk'); print('{BEAT}', flush=True); "
+        "time.sleep(.25)\nraise SystemExit(7)"
+    )
+    with pytest.raises(OperationFailed) as failed:
+        worked(site, program, silence_s=2.0)
+    assert "sent something that is no progress" in failed.value.message  # it ended by itself
+
+
 def test_u23_errors_carry_phase_and_backup_directory(site: Site) -> None:
     answer = site.tfx("upgrade", code=1)
     assert answer["problems"][0]["details"]["phase"] == "options"  # type: ignore[index]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tfx.agents.model import Agent, Entry, Expansion, Http, Stdio
 from tfx.errors import InvalidRequest, JsonValue
 
+_EXPANDED = "value-expanded"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -41,6 +42,21 @@ def mcp_entry(
             )
 
 
+def entry_or_refusal(
+    agent: Agent, connection: Stdio | Http, *, env: Mapping[str, str]
+) -> JsonValue | InvalidRequest:
+    """Return the entry as `mcp_entry` does, or its refusal where the client would change it.
+
+    That is a matter of this agent alone; what else is wrong is raised.
+    """
+    try:
+        return mcp_entry(agent, connection, env=env)
+    except InvalidRequest as error:
+        if error.reason != _EXPANDED:
+            raise
+        return error
+
+
 def entry_by_variable(agent: Agent, url: str, variable: str) -> JsonValue | None:
     """Return an HTTP entry that names a variable instead of the token, or None (S-23)."""
     if agent.mcp is None or agent.mcp.by_variable is None:
@@ -68,7 +84,7 @@ def _refuse_expanded(
                 continue
             raise InvalidRequest(
                 f"{agent.label} would replace {found[0]!r} in {text!r}",
-                code="value-expanded",
+                code=_EXPANDED,
                 hint="install tfx under a path without such text",
                 details={"agent": agent.name, "text": text},
             )

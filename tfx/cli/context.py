@@ -86,6 +86,13 @@ class Group(TyperGroup):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self.params.extend(_global_options())
 
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]  # typer hides its own
+        """Run the command; an interrupt is told by who started it all."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
 
 def new_app(name: str, summary: str) -> typer.Typer:
     """Return a group whose help is plain text (start-up rule: no rich for `--help`)."""

@@ -5,11 +5,11 @@ Usage errors become the envelope too; an unexpected exception becomes a log with
 
 from __future__ import annotations
 
-import contextlib
+import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -24,9 +24,9 @@ _ClickError = typer.BadParameter.__mro__[2]  # typer bundles click and exports o
 
 def run(arguments: Sequence[str]) -> int:
     """Run tfx with these arguments and return the exit status."""
+    _prepare_streams()
     from tfx.cli.app import app
 
-    _open_missing_streams()
     command = typer.main.get_command(app)
     # rc files are never written (K-15): the completion script is shown, not installed
     command.params = [p for p in command.params if p.name != "install_completion"]
@@ -35,6 +35,10 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted")
         return Exit.INTERRUPTED
+    except SystemExit as end:  # the command tree's own word for a reader that went away
+        if isinstance(end.__context__, BrokenPipeError):
+            return Exit.OK
+        raise
     except Exception as error:  # noqa: BLE001  (the one place where bugs end)
         return _failed(arguments, error)
     return code if isinstance(code, int) else Exit.OK
@@ -54,18 +58,42 @@ def _failed(arguments: Sequence[str], error: Exception) -> int:
             return _crash(arguments, error)
 
 
-def _open_missing_streams() -> None:
-    """Put the null device where the caller closed a standard stream (`tfx setup >&-`)."""
+class _Stderr(io.TextIOWrapper):
+    """Standard error that may be full: a message nobody can read changes no exit status."""
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            _silence(self)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            _silence(self)
+
+
+def _prepare_streams() -> None:
+    """Let standard error never fail; open the null device for a stream that was closed (`>&-`)."""
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        old = sys.stderr
+        sys.stderr = _Stderr(old.buffer, old.encoding, old.errors, line_buffering=True)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (it stays open to the end)
 
 
+def _silence(stream: TextIO) -> None:
+    """Send the rest of a stream nowhere, also what is flushed at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _unheard(error: OSError) -> int:
     """Say on stderr that the output could not be written: a full disk behind a redirection."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
-    with contextlib.suppress(OSError):
-        _say(f"error: cannot write the output: {error.strerror or error}")
+    _silence(sys.stdout)
+    _say(f"error: cannot write the output: {error.strerror or error}")
     return Exit.FAILED
 
 

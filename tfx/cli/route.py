@@ -46,6 +46,12 @@ def route(
     cwd: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The directory the agent works in.")
     ] = None,
+    task: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="A turn of this task; the hub counts it, if it runs."
+        ),
+    ] = None,
     background: Annotated[
         bool, typer.Option("--background", help="Return a job id at once; see `tfx jobs`.")
     ] = False,
@@ -81,6 +87,7 @@ def route(
             cli=cli or None,
             background=background,
             skip_approvals=dangerously_skip_approvals,
+            task=task,
             on_terminal=sys.stdin.isatty() and sys.stderr.isatty(),
         )
 
@@ -156,6 +163,7 @@ def fields(data: Outcome) -> list[str]:
         *([f"version: {data.version}"] if data.version else []),
         f"path: {data.program}",
         f"profile: {data.profile}",
+        *([] if data.task is None else [f"task: {data.task}"]),
     ]
     if data.exit_code is not None:
         lines.append(f"exit_code: {data.exit_code}")

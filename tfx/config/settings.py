@@ -86,7 +86,10 @@ def load(paths: Paths, flags: Mapping[str, JsonValue] | None = None) -> Settings
             _texts(values["setup.tools"]),
         ),
         RouteSettings(
-            str(values["route.cli"]), values["route.allow_skip_approvals"] is True, _roles(values)
+            str(values["route.cli"]),
+            values["route.allow_skip_approvals"] is True,
+            cast("int", values["route.log_mib"]),
+            _roles(values),
         ),
     )
 

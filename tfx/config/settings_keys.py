@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tfx.config.settings_model import DEFAULT_LOG_MIB
 from tfx.errors import JsonValue
 
 MAX_PORT = 65_535
@@ -29,6 +30,7 @@ ROUTE_ROLES = (
     *("verifier", "test-engineer", "qa-tester"),
 )
 MAX_ROUTE_TIMEOUT_S = 86_400
+MAX_LOG_MIB = 65_536
 
 TABLES = (
     *("hub", "hub.retention", "setup", "doctor", "route", "route.roles"),
@@ -211,6 +213,12 @@ KEYS = (
         "whether --dangerously-skip-approvals may be used without a terminal",
         default=False,
         check=_flag,
+    ),
+    Key(
+        "route.log_mib",
+        "MiB that each of the two logs of a run is kept to; a longer one loses its middle",
+        DEFAULT_LOG_MIB,
+        _integer(1, MAX_LOG_MIB),
     ),
     *(key for role in ROUTE_ROLES for key in _role_keys(role)),
 )

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+MIB = 1024 * 1024
+DEFAULT_LOG_MIB = 256
+
 
 class Durability(StrEnum):
     """What an answer of the hub means after a power loss (EV-D1)."""
@@ -71,10 +74,14 @@ class RoleOverride:
 
 @dataclass(frozen=True, slots=True)
 class RouteSettings:
-    """`cli` is "auto" or the one CLI that every role uses (R-2); `roles` by name."""
+    """`cli` is "auto" or the one CLI that every role uses (R-2); `roles` by name.
+
+    `log_mib` is how much is kept of each of the two logs of a run (R-5).
+    """
 
     cli: str = "auto"
     allow_skip_approvals: bool = False
+    log_mib: int = DEFAULT_LOG_MIB
     roles: Mapping[str, RoleOverride] = field(default_factory=dict)
 
 

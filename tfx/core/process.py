@@ -135,17 +135,18 @@ def spawn_detached(
     *,
     env: Mapping[str, str],
     pass_fds: Sequence[int] = (),
+    stdin: int = subprocess.DEVNULL,
     stderr: IO[bytes] | int = subprocess.DEVNULL,
 ) -> int:
     """Start a program that outlives us, in a session of its own, in `/`; return its pid.
 
-    It inherits no descriptor but `pass_fds` and `stderr` (H-18). Raises OSError.
+    It inherits no descriptor but `pass_fds`, `stdin` and `stderr` (H-18). Raises OSError.
     """
     child = subprocess.Popen(
         list(argv),
         env=dict(env),
         cwd="/",
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.DEVNULL,
         stderr=stderr,
         start_new_session=True,

@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,10 @@ from tfx.core.pipes import Drain, feed
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """How a program ended that was read line by line; `killed` says why, if we ended it."""
+    """How a program ended that was read line by line.
+
+    `killed` says why, if we ended it: `silent`, `garbage` or `too-much`.
+    """
 
     code: int
     killed: str | None
@@ -30,15 +34,17 @@ def stream(
     *,
     env: Mapping[str, str],
     stdin: bytes,
-    on_line: Callable[[bytes], None],
+    on_line: Callable[[bytes], bool],
     silence_s: float,
     limit_bytes: int = 64 * 1024 * 1024,
 ) -> Streamed:
     """Run a program in a group of its own and hand over its output line by line.
 
-    It is killed when it is silent for `silence_s` or a line is longer than `limit_bytes`. An
-    exception of ours (an interrupt, one of `on_line`) is passed on once SIGTERM, or SIGKILL after
-    `silence_s`, has ended it. Raises OSError when it cannot be started.
+    `on_line` says whether a line made sense. The program is killed when no such line came for
+    `silence_s`, whatever else it sends, when a line is longer than `limit_bytes`, or when it goes
+    on for `silence_s` after the end of its output. An exception of ours (an interrupt, one of
+    `on_line`) is passed on once SIGTERM, or SIGKILL after `silence_s`, has ended it. Raises
+    OSError when it cannot be started.
     """
     with process.start_piped(argv, env=env) as child:
         noise = Drain(child.stderr, 65_536)
@@ -46,6 +52,8 @@ def stream(
         feeder.start()
         try:
             killed = _read_lines(child, on_line, silence_s, limit_bytes)
+            if killed is None and process.wait_for(child, silence_s) is None:
+                killed = "silent"
             if killed is not None:
                 process.kill_group(child.pid)
         except BaseException:
@@ -62,7 +70,7 @@ def stream(
 
 def _read_lines(
     child: process.Child,
-    on_line: Callable[[bytes], None],
+    on_line: Callable[[bytes], bool],
     silence_s: float,
     limit_bytes: int,
 ) -> str | None:
@@ -71,16 +79,21 @@ def _read_lines(
         return None
     descriptor = child.stdout.fileno()
     kept = bytearray()
+    spoke = False
+    until = time.monotonic() + silence_s
     while True:
-        ready, _, _ = select.select([descriptor], [], [], silence_s)
+        left_s = until - time.monotonic()
+        ready = left_s > 0 and select.select([descriptor], [], [], left_s)[0]
         if not ready:
-            return "silent"
+            return "garbage" if spoke else "silent"
         chunk = os.read(descriptor, 65_536)
         if not chunk:
             return None
+        spoke = True
         kept += chunk
         *lines, kept = kept.split(b"\n")
         for line in lines:
-            on_line(bytes(line))
+            if on_line(bytes(line)):
+                spoke, until = False, time.monotonic() + silence_s
         if len(kept) > limit_bytes:
             return "too-much"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfx.doctor.wanted import Wanted
     from tfx.hub.daemon.probe import Probe
     from tfx.hub.store.inspection import Inspection
+    from tfx.hub.wire.agents import AgentView
     from tfx.plan.records import Manifest
     from tfx.shells.cell import Cell
     from tfx.shells.installations import Installation
@@ -206,6 +207,39 @@ class Facts:
         from tfx.hub.daemon import probe  # noqa: PLC0415
 
         return self.shared("probe", partial(probe.probe, self.paths))
+
+    @property
+    def hub_runs(self) -> bool:
+        """Whether a hub of ours answers."""
+        return self.probe.state.value == "running"
+
+    @property
+    def hub_since_ms(self) -> int:
+        """When the running hub started: before that nobody could be heard."""
+        recorded = self.probe.recorded
+        return 0 if recorded is None else recorded.started_at_ms
+
+    @property
+    def hub_agents(self) -> tuple[AgentView, ...]:
+        """The agents as the running hub sees them: only it knows when one was heard last.
+
+        Raises TfxError.
+        """
+        return self.shared("hub agents", self._hub_agents)
+
+    def _hub_agents(self) -> tuple[AgentView, ...]:
+        from tfx.hub.client import HubClient  # noqa: PLC0415  (start-up rule)
+        from tfx.hub.wire.agents import AgentsRequest, AgentsResult  # noqa: PLC0415
+
+        found: list[AgentView] = []
+        after = None
+        with HubClient.of(self.paths) as client:
+            while True:
+                page = client.call("agents", AgentsRequest(after=after), AgentsResult)
+                found.extend(page.agents)
+                if page.next_after is None:
+                    return tuple(found)
+                after = page.next_after
 
     @property
     def inspection(self) -> Inspection:

@@ -8,6 +8,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
+
+DAY_MS: Final = 86_400_000
+HOUR_MS: Final = 3_600_000
+MINUTE_MS: Final = 60_000
 
 
 def command(home: Path, *words: str | Path) -> str:
@@ -27,6 +32,15 @@ def listed(items: Iterable[str], most: int = 4) -> str:
     found = list(items)
     shown = ", ".join(found[:most])
     return f"{shown} and {len(found) - most} more" if len(found) > most else shown
+
+
+def age(age_ms: int) -> str:
+    """Return how long ago something was, in its largest fitting unit."""
+    if age_ms >= 2 * DAY_MS:
+        return f"{age_ms // DAY_MS} days"
+    if age_ms >= HOUR_MS:
+        return f"{age_ms // HOUR_MS} h"
+    return f"{age_ms // MINUTE_MS} min" if age_ms >= MINUTE_MS else "less than a minute"
 
 
 def shortened(text: str, most: int) -> str:

@@ -68,14 +68,18 @@ def _mail(paths: Paths) -> str:
     found = ancestry.belongs_to() if url else None
     if found is None:
         return ""
+    named = paths.env.get("TFX_AGENT_ID") or None
     with Exchange(url, tokens.read_bus(paths, files)) as exchange:
         wanted: Mapping[str, JsonValue] = {
             "cli": found.cli,
             "workspace": found.workspace,
             "process": ancestry.facts_of(found.process),
+            "agent_id": named,
             "find_only": True,
         }
-        agent = paths.env.get("TFX_AGENT_ID") or _call(exchange, "attach", wanted)["agent_id"]
+        agent = _call(exchange, "attach", wanted)["agent_id"]
+        if found.cli == ancestry.UNKNOWN_CLI:  # the bridge may be below another process
+            agent = agent or named
         if not isinstance(agent, str):
             return ""
         return _text(agent, _call(exchange, "notices", {"agent_id": agent}))

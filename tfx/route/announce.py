@@ -68,7 +68,8 @@ def join(paths: Paths, job: Job, prompt: Path) -> Bus:
         client = HubClient.of(paths, answer_s=_ANSWER_S)
         bus = _attached(client, job, job.worker)
         notices = _prior_context(bus, prompt)
-        return replace(bus, notices=notices, run=_reported(client, job, job.worker, bus.agent))
+        run, more = _reported(client, job, job.worker, bus.agent)
+        return replace(bus, notices=(*notices, *more), run=run)
     except AgentUnavailable:
         notices = ()
     except (TfxError, OSError) as error:
@@ -121,13 +122,13 @@ def _forgiven() -> Iterator[None]:
         return
 
 
-def _reported(client: HubClient, job: Job, process: ProcessIdentity, agent: str) -> str:
-    """Report that the run is under way and return its id; an empty one when that failed.
+def _reported(
+    client: HubClient, job: Job, process: ProcessIdentity, agent: str
+) -> tuple[str, tuple[str, ...]]:
+    """Report that the run is under way; return its id, empty when that failed, and notices.
 
-    Says role and CLI, never a word of the prompt.
+    Says role and CLI, never a word of the prompt. A run for a task is a turn of it (WK-K8).
     """
-    from tfx.hub.wire.invocations import InvocationStartResult  # noqa: PLC0415  (see join)
-
     wish: dict[str, object] = {
         "agent_id": agent,
         "kind": "turn",
@@ -137,9 +138,22 @@ def _reported(client: HubClient, job: Job, process: ProcessIdentity, agent: str)
         "trace_id": job.job,
         "op_id": f"route-{job.job}-start",
     }
+    notices: tuple[str, ...] = ()
     with contextlib.suppress(TfxError, OSError):
-        return str(client.call_with("invocation_start", wish, InvocationStartResult).invocation_id)
-    return ""
+        if job.task is not None:
+            try:
+                turn = wish | {"room": _workspace(job), "task": job.task}
+                return _started(client, turn), notices
+            except NotFound as error:
+                notices = (f"the run counts as no turn: {error.message}",)
+        return _started(client, wish), notices
+    return "", notices
+
+
+def _started(client: HubClient, wish: dict[str, object]) -> str:
+    from tfx.hub.wire.invocations import InvocationStartResult  # noqa: PLC0415  (see join)
+
+    return str(client.call_with("invocation_start", wish, InvocationStartResult).invocation_id)
 
 
 def _end(bus: Bus, job: Job | None) -> dict[str, object]:
@@ -158,7 +172,7 @@ def _end(bus: Bus, job: Job | None) -> dict[str, object]:
 def _attached(client: HubClient, job: Job, process: ProcessIdentity) -> Bus:
     from tfx.hub.wire.agents import AttachResult  # noqa: PLC0415  (see join)
 
-    workspace = str(_workspace(Path(job.cwd)))
+    workspace = _workspace(job)
     name = _free_name(client, job, workspace)
     wish: dict[str, object] = {
         "cli": job.cli,
@@ -171,6 +185,12 @@ def _attached(client: HubClient, job: Job, process: ProcessIdentity) -> Bus:
     }
     found = client.call_with("attach", wish, AttachResult)
     return Bus(client, str(found.agent_id), str(found.lease_id))
+
+
+def _workspace(job: Job) -> str:
+    from tfx.hub import ancestry  # noqa: PLC0415  (see join)
+
+    return str(ancestry.workspace_of(Path(job.cwd)))
 
 
 def _lease_ms(job: Job) -> int:
@@ -264,20 +284,6 @@ def _payload(job: Job, output: Path) -> dict[str, object]:
 def _text(data: bytes) -> str:
     """Return bytes as text that the hub takes: no NUL, no lone surrogate."""
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")
-
-
-def _workspace(directory: Path) -> Path:
-    """Return the tree of the git common directory that a directory is in, else itself (K-27)."""
-    with contextlib.suppress(OSError, ValueError):
-        for parent in (directory, *directory.parents):
-            git = parent / ".git"
-            if git.is_dir():
-                return parent
-            if git.is_file():
-                private = Path(git.read_text("utf-8").partition("gitdir:")[2].strip())
-                common = private / (private / "commondir").read_text("utf-8").strip()
-                return common.resolve().parent
-    return directory
 
 
 def _slug(text: str) -> str:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Self
 
 from tfx.core.descendants import Descendant, adopt_orphans, below
-from tfx.core.files import PRIVATE_FILE
 from tfx.core.process import Session, Streams, kill_group
+from tfx.route.relay import Kept, Relay
 from tfx.route.signals import Interrupts
 
 GRACE_S = 5.0
 _STEP_S = 0.02
 _POLL_S = 0.05
+_READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_STARTED = {True: 127, False: 126}  # as a shell says it: not found, not executable
 
 # Is there before the agent, is told its group, and ends it when we die without a word (SIGKILL).
@@ -39,13 +40,17 @@ kill -KILL "-$group" 2>/dev/null"""
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an attempt ended: `code` as a shell counts it, 128 + N for signal N."""
+    """How an attempt ended: `code` as a shell counts it, 128 + N for signal N.
+
+    `logs` tells how standard output and standard error were kept, when it was started.
+    """
 
     code: int
     seconds: float
     timed_out: bool = False
     interrupted: bool = False
     why: str = ""
+    logs: tuple[Kept, ...] = ()
 
     @property
     def crashed(self) -> bool:
@@ -64,12 +69,16 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to run: the arguments, the program first, its environment and its directory."""
+    """What to run: the arguments, the program first, its environment and its directory.
+
+    Each of its logs is kept to `log_cap_bytes`.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
     timeout_s: float
+    log_cap_bytes: int
 
 
 def attempt(order: Order, files: Files, interrupts: Interrupts) -> Ended:
@@ -86,30 +95,31 @@ def attempt(order: Order, files: Files, interrupts: Interrupts) -> Ended:
 def _watched(order: Order, files: Files, interrupts: Interrupts, watch: _Watch) -> Ended:
     outsiders = below(os.getpid())
     started = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        streams = Streams(
-            _opened(stack, files.prompt, os.O_RDONLY),
-            _opened(stack, files.stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
-            _opened(stack, files.stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND),
-            announce=watch.listens_on,
-        )
+    with (
+        os.fdopen(os.open(files.prompt, _READ_ONLY), "rb") as prompt,
+        Relay(files.stdout, files.stderr, order.log_cap_bytes) as relay,
+    ):
+        streams = Streams(prompt.fileno(), relay.stdout, relay.stderr, watch.listens_on)
         try:
             agent = Session(order.argv, env=order.env, cwd=order.cwd, streams=streams)
         except OSError as error:
             code = _NOT_STARTED[isinstance(error, FileNotFoundError)]
             return Ended(code, 0.0, why=f"cannot be started: {error.strerror or error}")
-    ended_itself = _wait(agent, order.timeout_s, interrupts)
-    left = agent.exit_code()
-    if ended_itself and left == 0:
-        agent.reap()
-    else:
-        left = _end(agent, outsiders)
-    seconds = time.monotonic() - started
+        relay.begin()
+        ended_itself = _wait(agent, order.timeout_s, interrupts)
+        left = agent.exit_code()
+        is_done = ended_itself and left == 0
+        if is_done:
+            agent.reap()
+        else:
+            left = _end(agent, outsiders)
+        logs = relay.finish(let_go=is_done)
     return Ended(
         _as_shells_say(left),
-        seconds,
+        time.monotonic() - started,
         timed_out=not ended_itself and interrupts.signum is None,
         interrupted=interrupts.signum is not None and not ended_itself,
+        logs=logs,
     )
 
 
@@ -117,12 +127,6 @@ def _as_shells_say(code: int | None) -> int:
     if code is None:  # it had to be killed
         return 128 + signal.SIGKILL
     return code if code >= 0 else 128 - code
-
-
-def _opened(stack: contextlib.ExitStack, path: Path, flags: int) -> int:
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
-    stack.callback(os.close, descriptor)
-    return descriptor
 
 
 def _wait(agent: Session, timeout_s: float, interrupts: Interrupts) -> bool:

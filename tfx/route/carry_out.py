@@ -21,7 +21,13 @@ from tfx.route.signals import Interrupts
 from tfx.route.table import Table
 
 QUICK_S = 5.0
+_OF_THE_CALLER = frozenset({"TFX_AGENT_ID"})  # the agent is one of its own (K-27)
 _DIED_SILENTLY = "{cli} died at once without output and was started once more"
+_LOST = "its output could not be written whole ({why}); free some room and run it again"
+_CUT = (
+    "the {log} lacks {left_out} bytes in its middle: it is kept to {cap} bytes"
+    " (route.log_mib in config.toml)"
+)
 
 
 def carry_out(paths: Paths, table: Table, job: Job) -> Job:
@@ -32,9 +38,9 @@ def carry_out(paths: Paths, table: Table, job: Job) -> Job:
     jobs = Jobs(paths)
     directory = jobs.directory(job.job)
     files = Files(directory / "prompt", directory / "stdout", directory / "stderr")
-    order = Order(
-        job.argv, {**paths.env, "PATH": job.search_path}, Path(job.cwd), float(job.timeout_s)
-    )
+    env = {name: value for name, value in paths.env.items() if name not in _OF_THE_CALLER}
+    env["PATH"] = job.search_path
+    order = Order(job.argv, env, Path(job.cwd), float(job.timeout_s), job.log_cap_bytes)
     job = replace(job, worker=identify())
     jobs.save(job)
     bus = announce.join(paths, job, files.prompt)
@@ -79,7 +85,10 @@ def _died_silently(ended: Ended, files: Files) -> bool:
 
 
 def _concluded(job: Job, table: Table, files: Files, ended: Ended, attempts: int) -> Job:
+    lost = [kept.failure for kept in ended.logs if kept.failure]
     status = _status(ended)
+    if lost and status is RunStatus.SUCCESS:  # the answer may be in what could not be written
+        status = RunStatus.FAILED
     row = table.clis[job.cli]
     issues = issues_in(
         table.issues, job.cli, files.stdout, files.stderr, failed=status is not RunStatus.SUCCESS
@@ -91,9 +100,16 @@ def _concluded(job: Job, table: Table, files: Files, ended: Ended, attempts: int
         issues = (said, *issues)
     if ended.why:
         issues = (Issue("not-started", f"{job.cli} {ended.why}"), *issues)
-    notices = job.notices
+    if lost:
+        issues = (Issue("no-room", _LOST.format(why=lost[0])), *issues)
+    notices = [*job.notices]
     if attempts > 1:
-        notices = (*notices, _DIED_SILENTLY.format(cli=job.cli))
+        notices.append(_DIED_SILENTLY.format(cli=job.cli))
+    notices += [
+        _CUT.format(log=log, left_out=kept.left_out, cap=job.log_cap_bytes)
+        for log, kept in zip(("log", "error log"), ended.logs, strict=False)
+        if kept.left_out
+    ]
     return replace(
         job,
         status=status,
@@ -102,7 +118,7 @@ def _concluded(job: Job, table: Table, files: Files, ended: Ended, attempts: int
         attempts=attempts,
         tokens=tokens_in(row, files.stderr),
         issues=issues,
-        notices=notices,
+        notices=tuple(notices),
     )
 
 

@@ -9,7 +9,7 @@ import contextlib
 import signal
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tfx.errors import InvalidRequest, JsonValue, Kind, OperationFailed, StateCo
 from tfx.result import Problem, Result, Status
 from tfx.route import ledger
 from tfx.route.jobs import KEEP_DAYS, Jobs
+from tfx.route.logs import cut_in
 from tfx.route.result import Job, Outcome
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
@@ -179,7 +180,7 @@ def _signal(job: Job, signum: int) -> None:
 def logs(paths: Paths, job: str, *, errors: bool, cap_bytes: int) -> Result[Logs]:
     """Return the output of a run, at most `cap_bytes` of it."""
     file = log_file(paths, job, errors=errors)
-    data = b"".join(_pieces(file, cap_bytes + 1))
+    data = _beginning(file, cap_bytes + 1)
     text = data[:cap_bytes].decode("utf-8", "surrogateescape")
     return Result(Logs(job, file, text, len(data) > cap_bytes))
 
@@ -196,26 +197,34 @@ def stream(
     """Write the output of a run piece by piece; with `follow` until the run is over."""
     jobs = Jobs(paths)
     file = log_file(paths, job, errors=errors)
-    offset = 0
+    seen = 0
     is_over = not follow
     while True:
-        for piece in _pieces(file, None, offset):
-            offset += len(piece)
-            write(piece)
+        found = jobs.load(job)
+        is_over = is_over or found.is_over  # what came until then is written once more
+        seen = _write_news(file, seen, found.log_cap_bytes, write)
         if is_over:
             return
-        is_over = jobs.load(job).is_over  # what came until then is written once more
-        if not is_over:
-            time.sleep(_FIRST_PAUSE_S * 4)
+        time.sleep(_FIRST_PAUSE_S * 4)
 
 
-def _pieces(file: Path, cap_bytes: int | None, offset: int = 0) -> Iterator[bytes]:
-    left = cap_bytes
+def _write_news(file: Path, seen: int, cap_bytes: int, write: Callable[[bytes], None]) -> int:
+    """Write what came behind the bytes of output seen so far; return how many they are now."""
     with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+        cut = cut_in(stream, cap_bytes)
+        offset = seen if cut is None else cut.file_offset(seen)
         stream.seek(offset)
-        while data := stream.read(_CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)):
-            yield data
-            left = None if left is None else left - len(data)
+        while data := stream.read(_CHUNK_BYTES):
+            offset += len(data)
+            write(data)
+        return offset if cut is None else cut.seen(offset)
+    return seen
+
+
+def _beginning(file: Path, most_bytes: int) -> bytes:
+    with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+        return stream.read(most_bytes)
+    return b""
 
 
 def prune(paths: Paths, *, days: float | None) -> Result[Pruned]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tfx.config.settings import load as load_settings
 from tfx.config.settings_keys import MAX_ROUTE_TIMEOUT_S
+from tfx.config.settings_model import MIB
 from tfx.core.paths import Paths
 from tfx.core.process import spawn_detached
 from tfx.errors import AccessDenied, Exit, InvalidRequest, Kind, OperationFailed
@@ -32,7 +33,7 @@ _NATIVE_CALLER = "CLAUDECODE"
 class Order:
     """What the caller typed, paths absolute; `cli` and `timeout_s` None for the table's own.
 
-    `on_terminal`: a person typed it.
+    `on_terminal`: a person typed it. `task`: the run is a turn of that one of the workspace.
     """
 
     role: str
@@ -45,6 +46,7 @@ class Order:
     background: bool = False
     skip_approvals: bool = False
     on_terminal: bool = False
+    task: int | None = None
 
 
 def perform(paths: Paths, order: Order) -> Result[Outcome | Delegation]:
@@ -73,7 +75,8 @@ def perform(paths: Paths, order: Order) -> Result[Outcome | Delegation]:
         table.cli(forced)
     if role.verb is Verb.NATIVE and forced == "auto" and paths.env.get(_NATIVE_CALLER):
         return Result(_delegation(order, role, profile))
-    job = _prepared(paths, table, order, _Aim(role, profile, forced))
+    aim = _Aim(role, profile, forced, settings.route.log_mib * MIB)
+    job = _prepared(paths, table, order, aim)
     if order.background:
         return _started(paths, job)
     return _finished(paths, table, job)
@@ -98,11 +101,12 @@ def _delegation(order: Order, role: Role, profile: str) -> Delegation:
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """What the words of an order mean: the row as overridden, the profile, the forced CLI."""
+    """What the words of an order mean here: row and profile, the forced CLI, the logs' cap."""
 
     role: Role
     profile: str
     forced: str
+    log_cap_bytes: int
 
 
 def _prepared(paths: Paths, table: Table, order: Order, aim: _Aim) -> Job:
@@ -146,6 +150,8 @@ def _record(name: str, order: Order, aim: _Aim, chosen: Chosen, argv: tuple[str,
         started_at_ms=time.time_ns() // 1_000_000,
         background=order.background,
         approvals_skipped=order.skip_approvals,
+        task=order.task,
+        log_cap_bytes=aim.log_cap_bytes,
     )
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tfx.config.settings_model import DEFAULT_LOG_MIB, MIB
 from tfx.core.clock import iso
 from tfx.core.identity import ProcessIdentity
 from tfx.errors import Kind
@@ -40,7 +41,10 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The record of one run. `argv` never holds the prompt; `worker` is who looks after it."""
+    """The record of one run. `argv` never holds the prompt; `worker` is who looks after it.
+
+    `task` is the number of the hub's task that it is a turn of.
+    """
 
     job: str
     role: str
@@ -66,6 +70,8 @@ class Job:
     tokens: int | None = None
     issues: tuple[Issue, ...] = ()
     topic: str | None = None
+    task: int | None = None
+    log_cap_bytes: int = DEFAULT_LOG_MIB * MIB
 
     @property
     def is_over(self) -> bool:
@@ -122,6 +128,7 @@ class Outcome:
     output_bytes: int = 0
     output_cut: bool = False
     errors: str = ""
+    task: int | None = None
 
     @classmethod
     def of(cls, job: Job, directory: Path) -> Outcome:
@@ -147,6 +154,7 @@ class Outcome:
             notices=job.notices,
             log=directory / "stdout",
             error_log=directory / "stderr",
+            task=job.task,
         )
 
     def result(self) -> Result[Outcome]:

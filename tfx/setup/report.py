@@ -157,6 +157,7 @@ def with_rows(data: SetupData, rows: tuple[ActionRow, ...]) -> SetupData:
     more = replace(
         counts,
         changed=counts.changed + statuses.count("changed"),
+        conflicts=counts.conflicts + statuses.count("conflict"),
         failed=counts.failed + statuses.count("failed"),
         pending=counts.pending + statuses.count("pending"),
     )

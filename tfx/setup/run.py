@@ -35,6 +35,7 @@ from tfx.setup.report import (
     with_rows,
 )
 from tfx.setup.survey import survey
+from tfx.setup.unwritable import unwritable
 
 Ask = Callable[[SetupData], bool]
 Say = Callable[[str], None]
@@ -57,21 +58,18 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     notes = other_hub_note(paths)
     if not rows:
         notes = (*notes, "no agent CLI was found on PATH; run setup again when one is installed")
-    preview = desired(
-        paths,
-        seen.scope,
-        seen.settings,
-        links_of(paths, engine, seen, options.transport, make=False),
-    )
+    links = links_of(paths, engine, seen, options.transport, make=False)
+    preview = desired(paths, seen.scope, seen.settings, links)
+    unwritten = unwritable(paths, seen.scope, links)
     if options.mode is not Mode.APPLY:
         say("comparing with the disk")
         plan = engine.plan(preview, options.flags)
         merges = _merges(engine, preview, plan.actions)
         data = planned(options.mode, rows, plan, notes, merges=merges)
-        return planned_result(data, plan, missing, options.mode)
+        return planned_result(with_rows(data, unwritten), plan, missing, options.mode)
     if not options.yes and not engine.has_edited_shared_files():
         plan = engine.plan(preview, options.flags)
-        data = planned(Mode.DRY_RUN, rows, plan, notes)
+        data = with_rows(planned(Mode.DRY_RUN, rows, plan, notes), unwritten)
         if plan.changes_shared_files and not ask(data):
             return declined(data, "tfx setup --yes")
     say("comparing with the disk")
@@ -83,7 +81,8 @@ def setup(paths: Paths, options: Options, *, ask: Ask, say: Say) -> Result[Setup
     )
     report = engine.apply(wanted, options.flags, _teller(say, "writing"))
     merges = _merges(engine, wanted, (outcome.action for outcome in report.outcomes))
-    return reported(report, rows, notes, missing, merges)
+    result = reported(report, rows, notes, missing, merges)
+    return judged(with_rows(result.data, unwritten), missing)
 
 
 def _merges(engine: Engine, wanted: Desired, actions: Iterable[Action]) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tfx.errors import JsonValue
 
 SILENCE_S: Final = 120.0
-"""A worker beats twice a second; one that is silent for so long hangs (U-111)."""
+"""A worker beats twice a second; one that says nothing of sense for so long hangs (U-111)."""
 MODULE: Final = "tfx.upgrade.worker"
 _PASSED: Final = ("HOME", "PATH", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "XDG_STATE_HOME",
                   "XDG_CACHE_HOME", "XDG_DATA_HOME")  # fmt: skip
@@ -46,6 +46,11 @@ _CLASSES: Final[dict[str, type[TfxError]]] = {
     Kind.STATE_CONFLICT: StateConflict,
     Kind.AGENT_UNAVAILABLE: AgentUnavailable,
     Kind.OPERATION_FAILED: OperationFailed,
+}
+_KILLED: Final = {
+    "silent": ("worker-silent", "did not answer any more"),
+    "garbage": ("worker-garbage", "sent nothing but what is no progress"),
+    "too-much": ("worker-garbage", "sent too much"),
 }
 Told = Callable[[Progress], None]
 
@@ -126,24 +131,25 @@ class _Seen:
         self.garbage = False
         self._told = told
 
-    def line(self, data: bytes) -> None:
+    def line(self, data: bytes) -> bool:
+        """Take a line; say whether it was one of ours."""
         try:
             line = msgspec.json.decode(data, type=Line)
         except (msgspec.DecodeError, msgspec.ValidationError):
             self.garbage = True
-            return
+            return False
         if line.progress is not None:
             self.phase = line.progress.phase
             self.backup_directory = line.backup_directory
             self._told(line.progress)
         self.receipt = line.receipt or self.receipt
         self.failure = line.failure or self.failure
+        return True
 
 
 def _lost(seen: _Seen, ended: streaming.Streamed) -> OperationFailed:
     if ended.killed is not None:
-        code = "worker-silent" if ended.killed == "silent" else "worker-garbage"
-        what = "did not answer any more" if ended.killed == "silent" else "sent too much"
+        code, what = _KILLED[ended.killed]
     elif seen.garbage:
         code, what = "worker-garbage", "sent something that is no progress"
     elif ended.code < 0:

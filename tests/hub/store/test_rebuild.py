@@ -20,7 +20,6 @@ from tfx.errors import TfxError
 from tfx.hub.models import AgentId, DefaultAction, HumanKind, Limits, Retention
 from tfx.hub.occupancy_models import InvocationKind, Outcome
 from tfx.hub.schema import registry
-from tfx.hub.schema.identity import identify
 from tfx.hub.store import rebuild
 from tfx.hub.store.tally import Tally
 from tfx.hub.wire import admin, agents, humans, messages, views
@@ -29,9 +28,16 @@ from tfx.hub.wire.fields import empty_object
 
 T = TypeVar("T")
 
+
 NAMES = st.sampled_from(["ann", "bob", "cat"])
+
+
 TOPICS = st.sampled_from(["news", "void"])
+
+
 KEYS = st.sampled_from([None, "k1", "k2"])
+
+
 PROCESSES = st.sampled_from(
     [
         occupying.me(),
@@ -39,6 +45,8 @@ PROCESSES = st.sampled_from(
         msgspec.structs.replace(occupying.me(), boot_id="another-boot"),
     ]
 )
+
+
 KEEP = Retention(
     messages_ms=3_600_000, dead_letters_ms=7_200_000, human_requests_ms=3_600_000, agents_ms=600_000
 )
@@ -324,6 +332,8 @@ def refolds_to_itself(path: Path) -> None:
 
 
 TestRebuildEquivalence = HubMachine.TestCase
+
+
 TestRebuildEquivalence.settings = settings(
     max_examples=25,
     stateful_step_count=40,
@@ -360,84 +370,5 @@ def test_ev_p2_a_log_of_a_hundred_thousand_events_refolds_byte_identical(
         connection.close()
         result = await bed.core.upkeep.rebuild_check(OPERATOR_CALLER, admin.RebuildCheckRequest())
         assert result.equal
-
-    play(story)
-
-
-def test_ev_p4_a_rebuild_makes_the_tables_of_the_current_schema(play: Play) -> None:
-    async def story(bed: Bed) -> None:
-        await bed.register("bob")
-        await bed.publish("ann", "bob")
-
-        def spoil(connection: database.Connection) -> None:
-            connection.execute("DROP INDEX deliveries_due")
-            connection.execute("DROP TABLE human_requests")
-            connection.execute("UPDATE messages SET topic = 'wrong'")
-
-        await bed.core.store.write(lambda tx: spoil(tx.connection))
-        await bed.core.upkeep.rebuild(OPERATOR_CALLER, admin.RebuildRequest())
-        connection = database.open_reader(bed.path)
-        assert identify(connection).schema_hash == registry.HASHES[registry.CURRENT]
-        connection.close()
-        assert [m.topic for m in (await bed.poll("bob")).messages] == ["news"]
-
-    play(story)
-
-
-def test_rebuild_check_names_what_differs_and_writes_nothing(play: Play) -> None:
-    async def story(bed: Bed) -> None:
-        await bed.register("bob")
-        await bed.publish("ann", "bob")
-
-        def spoil(connection: database.Connection) -> None:
-            connection.execute("UPDATE messages SET topic = 'wrong'")
-            connection.execute("INSERT INTO subscriptions VALUES ('made-up', 'bob', 1)")
-            connection.execute("DROP TRIGGER deliveries_go_with_their_stream")
-            connection.execute("DELETE FROM deliveries")
-
-        await bed.core.store.write(lambda tx: spoil(tx.connection))
-        before = bed.rows("SELECT * FROM messages")
-        result = await bed.core.upkeep.rebuild_check(OPERATOR_CALLER, admin.RebuildCheckRequest())
-        assert not result.equal
-        assert {(d.table, d.what) for d in result.differences} == {
-            ("messages", "differs in topic"),
-            ("subscriptions", "is not in the log"),
-            ("deliveries", "is missing"),
-        }
-        assert bed.rows("SELECT * FROM messages") == before
-
-    play(story)
-
-
-def test_ev_p5_an_event_of_a_later_version_is_kept_and_skipped_with_a_count(play: Play) -> None:
-    async def story(bed: Bed) -> None:
-        await bed.register("bob")
-
-        def future(connection: database.Connection) -> None:
-            connection.execute(
-                "INSERT INTO log (seq, event_id, stream, previous, at_ms, kind, actor, body) "
-                "VALUES (900, zeroblob(16), 900, 0, 1, 'effort_opened', 'bob', '{}')"
-            )
-
-        await bed.core.store.write(lambda tx: future(tx.connection))
-        done = await bed.core.upkeep.rebuild(OPERATOR_CALLER, admin.RebuildRequest())
-        assert done.skipped == 1
-        assert "effort_opened" in bed.kinds()
-
-    play(story)
-
-
-def test_ev_p6_a_reader_sees_the_old_rows_or_the_new_ones(play: Play) -> None:
-    async def story(bed: Bed) -> None:
-        await bed.register("bob")
-        for _ in range(500):
-            await bed.publish("ann", "bob")
-        counts: set[int] = set()
-        task = asyncio.create_task(bed.core.upkeep.rebuild(OPERATOR_CALLER, admin.RebuildRequest()))
-        while not task.done():
-            row = await bed.core.store.read(lambda r: r.one("SELECT count(*) FROM messages"))
-            assert row is not None
-            counts.add(int(row[0] or 0))
-        assert counts == {500}
 
     play(story)

@@ -106,7 +106,8 @@ async def another_process(crew: Crew) -> None:
 
 
 async def attach(crew: Crew) -> None:
-    """Another process says that it is ann, as a bridge does."""
+    """Another process says that it is ann, as a bridge does, once hers was silent for too long."""
+    await crew.bed.tick(3 * HOUR_MS)
     me = identify()
     assert me is not None
     process = {

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from tfx.errors import InvalidRequest, JsonValue, Kind, OperationFailed
+from tfx.hub import ancestry
 from tfx.hub.client import HubClient
 from tfx.hub.models import Privilege
 from tfx.hub.operations import OPERATIONS
+from tfx.hub.wire.agents import AttachResult
 from tfx.result import Problem, Result, Status
 
 if TYPE_CHECKING:
@@ -62,8 +64,32 @@ def call(
 
 
 def agent_of(paths: Paths, given: str | None) -> str:
-    """Return who the command speaks for: the option, `TFX_AGENT_ID`, else the operator (K-31)."""
-    return given or paths.env.get("TFX_AGENT_ID") or "operator"
+    """Return who the command speaks for: the option, `TFX_AGENT_ID`, else the operator (K-31).
+
+    The variable says what an agent is called; which of several of that name this runs in, the
+    hub knows (K-27). Raises what asking it raises.
+    """
+    named = paths.env.get("TFX_AGENT_ID")
+    if given or not named:
+        return given or "operator"
+    with HubClient.of(paths) as client:
+        found = identity(client, named)
+    return str(found.agent_id) if found is not None and found.agent_id is not None else named
+
+
+def identity(client: HubClient, named: str | None) -> AttachResult | None:
+    """Ask the hub which agent this process belongs to; opens no identity (K-27)."""
+    ancestor = ancestry.belongs_to()
+    if ancestor is None:
+        return None
+    wish = {
+        "cli": ancestor.cli,
+        "workspace": ancestor.workspace,
+        "process": ancestry.facts_of(ancestor.process),
+        "agent_id": named,
+        "find_only": True,
+    }
+    return client.call_with("attach", wish, AttachResult)
 
 
 def text_of(argument: str) -> str:

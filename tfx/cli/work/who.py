@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfx.cli.hub.calls import identity
 from tfx.errors import InvalidRequest, NotFound
 from tfx.hub import ancestry
 from tfx.hub.models import StatusScope
-from tfx.hub.wire.agents import AttachResult
 from tfx.hub.wire.views import StatusResult
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def speaker(paths: Paths, client: HubClient, wishes: Wishes) -> Speaker:
     agent = wishes.agent or paths.env.get("TFX_AGENT_ID") or None
     session = wishes.session
     if agent is None or session is None:
-        found = _identity(client, agent)
+        found = identity(client, agent)
         if found is not None and found.agent_id is not None:
             agent = found.agent_id
             session = session or found.lease_id
@@ -112,21 +112,6 @@ def _here() -> Path:
             code="no-directory",
             hint="cd into the workspace",
         ) from error
-
-
-def _identity(client: HubClient, agent: str | None) -> AttachResult | None:
-    """Ask the hub which agent this process belongs to; opens no identity (K-27)."""
-    ancestor = ancestry.belongs_to()
-    if ancestor is None:
-        return None
-    wish = {
-        "cli": ancestor.cli,
-        "workspace": ancestor.workspace,
-        "process": ancestry.facts_of(ancestor.process),
-        "agent_id": agent,
-        "find_only": True,
-    }
-    return client.call_with("attach", wish, AttachResult)
 
 
 def _workspace_of_agent(client: HubClient, agent: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tfx.core.clock import SystemClock
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
-from tfx.doctor.words import command
+from tfx.doctor.words import DAY_MS, age, command
 from tfx.errors import JsonValue, TfxError
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from tfx.upgrade.shelf import Row
 
 OLD_DAYS = 30
-_DAY_MS = 86_400_000
-_HOUR_MS = 3_600_000
-_MINUTE_MS = 60_000
 _PRIVATE_DIR = 0o700
 _GROUP_OR_OTHERS = 0o077
 _NO_ANSWER = ("worker-", "spawn-")  # codes of a reader that ended before it had an answer
@@ -149,19 +146,11 @@ def judge_age(made_at_ms: int, now_ms: int, lost: Traffic | None) -> Finding:
     age_ms = max(0, now_ms - made_at_ms)
     missing = lost is None or (lost.last_posted_at_ms or 0) > made_at_ms
     details: dict[str, JsonValue] = {"age_s": age_ms // 1000, "misses_messages": missing}
-    age = f"made {_age(age_ms)} ago"
-    if missing and age_ms > OLD_DAYS * _DAY_MS:
+    made = f"made {age(age_ms)} ago"
+    if missing and age_ms > OLD_DAYS * DAY_MS:
         since = "" if lost is None else ", and messages came since"
-        return Finding("newest backup", Status.INFO, age + since, details, (_CREATE,))
-    return Finding("newest backup", Status.OK, age, details)
-
-
-def _age(age_ms: int) -> str:
-    if age_ms >= 2 * _DAY_MS:
-        return f"{age_ms // _DAY_MS} days"
-    if age_ms >= _HOUR_MS:
-        return f"{age_ms // _HOUR_MS} h"
-    return f"{age_ms // _MINUTE_MS} min" if age_ms >= _MINUTE_MS else "less than a minute"
+        return Finding("newest backup", Status.INFO, made + since, details, (_CREATE,))
+    return Finding("newest backup", Status.OK, made, details)
 
 
 def none_yet(lost: Traffic | None) -> Finding:

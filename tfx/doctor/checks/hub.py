@@ -8,8 +8,10 @@ from __future__ import annotations
 from tfx.doctor.checks.backups import backups
 from tfx.doctor.checks.database import agreement, database_file, integrity
 from tfx.doctor.checks.hub_access import credentials, port
+from tfx.doctor.checks.hub_busy import busy
 from tfx.doctor.checks.hub_process import health, state_file
 from tfx.doctor.checks.hub_queues import queues
+from tfx.doctor.checks.hub_work import work
 from tfx.doctor.model import Check, Explanation, FixClass, Group
 
 
@@ -81,6 +83,38 @@ CHECKS = (
             "`tfx hub human list`, `tfx hub dead list`, `tfx hub agents`.",
         ),
         queues,
+        least_s=30,
+    ),
+    Check(
+        "hub.work",
+        Group.HUB,
+        "tasks that stand still: stuck leases, lost assignees, locks",
+        Explanation(
+            "Whether a task is held by an agent that is gone or was silent for long (4 hours while"
+            " its process lives, 1 hour where that cannot be known), belongs to one that is retired"
+            " or gone, or is locked for over a day.",
+            "Nobody else may claim such a task until the hub or you free it.",
+            "Leases, tasks and locks in the hub's database, read-only; the processes of their"
+            " holders; of a running hub whom it heard when.",
+            "`tfx lease force-release TASK --reason TEXT`, `tfx lease unlock TASK`.",
+        ),
+        work,
+        least_s=30,
+    ),
+    Check(
+        "hub.busy",
+        Group.HUB,
+        "agents kept busy without a word, invocations that are gone",
+        Explanation(
+            "Whether whoever keeps an agent busy was silent for 8 hours, which invocations are"
+            " recorded as running though their process is gone, and how many were lost in a day.",
+            "A process that lives keeps its agent however silent it is: only you can end that.",
+            "Holders and invocations in the hub's database, read-only; their processes; of a"
+            " running hub whom it heard when.",
+            "`tfx hub busy AGENT`, `tfx hub agents free AGENT --force`,"
+            " `tfx hub invocations probe`.",
+        ),
+        busy,
         least_s=30,
     ),
     Check(

@@ -16,7 +16,7 @@ def queues(facts: Facts) -> Iterator[Finding]:
     """Yield what waits: questions to people, dead letters, agents that went silent."""
     seen = facts.probe
     counts: dict[str, int] = {}
-    if seen.state.value == "running":
+    if facts.hub_runs:
         shown = seen.status.get("queues")
         queue = shown if isinstance(shown, dict) else {}
         for name in ("pending_human_requests", "dead_letters", "queued"):
@@ -92,15 +92,6 @@ def _unheard(facts: Facts) -> int:
 
 def _stale_agents(facts: Facts) -> int:
     """Return how many registered agents the running hub calls stale."""
-    from tfx.hub.client import HubClient  # noqa: PLC0415  (start-up rule)
-    from tfx.hub.models import AgentState  # noqa: PLC0415
-    from tfx.hub.wire.agents import AgentsRequest, AgentsResult  # noqa: PLC0415
+    from tfx.hub.models import AgentState  # noqa: PLC0415  (start-up rule)
 
-    number, after = 0, None
-    with HubClient.of(facts.paths) as client:
-        while True:
-            page = client.call("agents", AgentsRequest(after=after), AgentsResult)
-            number += sum(each.state is AgentState.STALE for each in page.agents)
-            if page.next_after is None:
-                return number
-            after = page.next_after
+    return sum(each.state is AgentState.STALE for each in facts.hub_agents)

@@ -57,7 +57,11 @@ class Heart:
                 self._thread.start()
 
     def finish(self) -> None:
-        """Stop, and say that the session has ended; a hub that is away is not waited for."""
+        """Stop, and say that our invocation has ended; a hub that is away is not waited for.
+
+        The agent's session is its client's, who may only be starting its servers anew: it and its
+        work leases end when the hub has proof that the client is gone (EV-B4, WK-L24).
+        """
         self._end.set()
         if self._thread is not None:
             self._thread.join(LAST_WORD_S)

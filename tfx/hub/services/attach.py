@@ -1,6 +1,7 @@
 """Find or open the identity of an agent process (K-27, H-29).
 
-Knows no SQL and no transport; a name is never taken from a live process.
+Knows no SQL and no transport; a name is never taken from a live process, one that was asked for
+neither: the next process gets it with a number (H-61).
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING, Final
 from tfx.core.identity import Liveness, ProcessIdentity
 from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import AgentId, AgentState, LeaseId, topic_name
+from tfx.hub.services.judge import GRACE_MS
 from tfx.hub.services.life import identity_of, open_session, own_name
 from tfx.hub.store import agents
 from tfx.hub.store.ids import new_id
 from tfx.hub.wire.agents import AttachRequest, AttachResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from tfx.hub.models import Caller
     from tfx.hub.services.life import Life
     from tfx.hub.store.agents import AgentRow
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from tfx.hub.store.tx import Tx
 
 _SLUG_LENGTH: Final = 40
+_NAME_LENGTH: Final = 64
+_MOST: Final = 1_000
 
 
 class Attach:
@@ -49,13 +55,13 @@ class Attach:
         own = None if request.agent_id is None else own_name(request.agent_id)
         topics = [topic_name(each, "topics") for each in request.topics]
 
-        def command(tx: Tx) -> tuple[AgentId, LeaseId, int, bool] | None:
-            known = agents.find_by_process(tx, process)
-            if known is not None and known.session is not None and own in {None, known.id}:
+        def command(tx: Tx) -> tuple[AgentId, LeaseId | None, int, bool] | None:
+            known = _of_this_name(agents.sessions_of(tx, process), own)
+            if known is not None and known.session is not None:
                 return known.id, known.session, known.ttl_ms, False
             if request.find_only:
-                return None
-            name = own or self._free_name(tx, request, process)
+                return self._unheld(tx, own, process)
+            name = self._free_name(tx, request, own, process)
             wanted = agents.Registration(
                 id=name,
                 client=request.cli,
@@ -74,14 +80,10 @@ class Attach:
         found = await self._store.write(command)
         now = self._store.clock.now_ms()
         if found is None:
-            return AttachResult(
-                agent_id=None,
-                lease_id=None,
-                lease_expires_ms=None,
-                created=False,
-                server_time_ms=now,
-            )
+            return _nobody(None, now)
         name, lease, ttl_ms, created = found
+        if lease is None:
+            return _nobody(name, now)
         beat = self._life.beat(name, ttl_ms)
         return AttachResult(
             agent_id=name,
@@ -91,30 +93,72 @@ class Attach:
             server_time_ms=beat.seen_at_ms,
         )
 
-    def _free_name(self, tx: Tx, request: AttachRequest, process: ProcessIdentity) -> AgentId:
+    def _unheld(
+        self, tx: Tx, own: AgentId | None, process: ProcessIdentity
+    ) -> tuple[AgentId, None, int, bool] | None:
+        """Return the agent that a process is only named after, unless another process is it."""
+        known = None if own is None else agents.find(tx, own)
+        if known is None:
+            return None
+        if known.process is not None and not self._is_free(known, process, tx.now_ms):
+            return None
+        return known.id, None, known.ttl_ms, False
+
+    def _free_name(
+        self, tx: Tx, request: AttachRequest, own: AgentId | None, process: ProcessIdentity
+    ) -> AgentId:
+        """Return the name that was asked for or one of client and workspace, free of a number."""
         client = _slug(request.cli, 16)
         plain = f"{client}.{_slug(PurePosixPath(request.workspace).name, _SLUG_LENGTH)}"
         marked = f"{plain}-{hashlib.sha256(request.workspace.encode()).hexdigest()[:6]}"
-        for base in (plain, marked):
-            for number in range(1, 1_000):
-                name = AgentId(base if number == 1 else f"{base}.{number}")
+        for base in (plain, marked) if own is None else (own,):
+            for name in _numbered(base):
                 known = agents.find(tx, name)
-                if known is None or self._is_free(known, request.workspace, process, tx.now_ms):
+                if known is None:
                     return name
-                if known.workspace != request.workspace:
+                is_ours = own is not None or known.workspace == request.workspace
+                unproven = name == own and known.process is None  # by a program that said none
+                if is_ours and (unproven or self._is_free(known, process, tx.now_ms)):
+                    return name
+                if not is_ours:
                     break
-        raise StateConflict(f"no free name is left for {plain}", code="names-exhausted")
+        raise StateConflict(f"no free name is left for {own or plain}", code="names-exhausted")
 
-    def _is_free(
-        self, known: AgentRow, workspace: str, process: ProcessIdentity, now_ms: int
-    ) -> bool:
-        if known.workspace != workspace:
-            return False
+    def _is_free(self, known: AgentRow, process: ProcessIdentity, now_ms: int) -> bool:
+        """Say whether nobody is this agent now: by proof, or by its deadline where none can be had.
+
+        A deadline counts only once everybody had the time to call (EV-B4, EV-B9).
+        """
         if known.session is None or known.process == process:
             return True
-        if known.process is not None:
-            return self._life.liveness(known.process) is Liveness.DEAD
-        return self._life.state(known, now_ms) is not AgentState.ONLINE
+        life = Liveness.UNKNOWN if known.process is None else self._life.liveness(known.process)
+        if life is not Liveness.UNKNOWN:
+            return life is Liveness.DEAD
+        lapsed = self._life.state(known, now_ms) is not AgentState.ONLINE
+        return lapsed and self._store.clock.steady_ms() >= GRACE_MS
+
+
+def _numbered(base: str) -> Iterator[AgentId]:
+    yield AgentId(base)
+    for number in range(2, _MOST):
+        suffix = f".{number}"
+        yield AgentId(base[: _NAME_LENGTH - len(suffix)] + suffix)
+
+
+def _of_this_name(held: Iterable[AgentRow], own: AgentId | None) -> AgentRow | None:
+    """Return which of a process's agents is meant: the name itself before one with a number."""
+    rows = list(held)
+    if own is None:
+        return rows[0] if rows else None
+    by_name = {row.id: row for row in rows}
+    return next((by_name[name] for name in _numbered(own) if name in by_name), None)
+
+
+def _nobody(name: AgentId | None, now_ms: int) -> AttachResult:
+    """Return the answer without a session."""
+    return AttachResult(
+        agent_id=name, lease_id=None, lease_expires_ms=None, created=False, server_time_ms=now_ms
+    )
 
 
 def _slug(text: str, longest: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tfx.errors import StateConflict
-from tfx.hub.models import TOPIC_PREFIX, MessageId, MessageType, agent_id, topic_name
+from tfx.hub.models import TOPIC_PREFIX, MessageId, MessageType, TraceId, agent_id, topic_name
 from tfx.hub.services import posting
 from tfx.hub.services.shapes import json_object
 from tfx.hub.store import messages
@@ -86,6 +86,7 @@ def _published(event: Event) -> PublishResult:
     )
     return PublishResult(
         message_id=MessageId(body.id),
+        trace_id=TraceId(body.trace_id or body.id),
         fanout_count=0 if waiting_for_topic else len(body.receivers),
         expires_at_ms=body.expires_at_ms,
     )

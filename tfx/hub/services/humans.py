@@ -280,7 +280,10 @@ def _opened(event: Event) -> HumanInputResult:
     if not isinstance(body, HumanOpened):
         raise StateConflict("the key was used for another operation", code="idempotency-conflict")
     return HumanInputResult(
-        request_id=HumanRequestId(body.id), state=HumanState.PENDING, deadline_ms=body.deadline_ms
+        request_id=HumanRequestId(body.id),
+        trace_id=TraceId(body.trace_id),
+        state=HumanState.PENDING,
+        deadline_ms=body.deadline_ms,
     )
 
 

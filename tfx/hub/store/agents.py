@@ -83,10 +83,10 @@ def find(source: Tx | Reader, agent: str) -> AgentRow | None:
     return None if row is None else _agent(row)
 
 
-def find_by_process(source: Tx | Reader, process: ProcessIdentity) -> AgentRow | None:
-    """Return the agent whose session a process holds."""
-    row = source.one(BY_PROCESS, (process.boot_id, process.pid, process.start_token))
-    return None if row is None else _agent(row)
+def sessions_of(source: Tx | Reader, process: ProcessIdentity) -> list[AgentRow]:
+    """Return the agents whose sessions a process holds, the newest first."""
+    rows = source.all(BY_PROCESS, (process.boot_id, process.pid, process.start_token))
+    return sorted(map(_agent, rows), key=lambda row: row.registered_at_ms, reverse=True)
 
 
 def page(source: Tx | Reader, after: str, limit: int) -> list[AgentRow]:

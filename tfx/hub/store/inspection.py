@@ -79,6 +79,16 @@ def inspect(path: Path, *, deep: bool = False) -> Inspection:
         )
 
 
+def is_current(path: Path) -> bool:
+    """Say whether a database has the schema of this program; looks at nothing else.
+
+    Raises NotFound, or what opening and reading it raises.
+    """
+    connection = database.open_inspector(path)
+    with contextlib.closing(connection), database.errors_typed(str(path)):
+        return registry.judge(identify(connection)).verdict is Verdict.CURRENT
+
+
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """How much a loss of the database would lose: its messages, and when the last was posted."""

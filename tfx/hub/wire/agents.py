@@ -70,9 +70,9 @@ class RegisterResult(Response, frozen=True, kw_only=True):
 class AttachRequest(Repeatable, frozen=True, kw_only=True):
     """Ask which agent a process is (K-27).
 
-    With `agent_id` (TFX_AGENT_ID) that one; else the agent of `process`, the nearest ancestor
-    that is an agent CLI; else a new one `<cli>.<workspace slug>` with `.2`, `.3` … while those
-    before it live. `find_only` opens nothing: hooks and the status line use it.
+    That of `process`, the nearest ancestor that is an agent CLI; else a new one: `agent_id`
+    (TFX_AGENT_ID) or `<cli>.<workspace slug>`, with `.2`, `.3` … while those before it live.
+    `find_only` opens nothing: hooks, commands and the status line use it.
     """
 
     cli: Client
@@ -86,7 +86,10 @@ class AttachRequest(Repeatable, frozen=True, kw_only=True):
 
 
 class AttachResult(Response, frozen=True, kw_only=True):
-    """The identity; `agent_id` is null when `find_only` found none."""
+    """The identity and its session; nulls are for `find_only`.
+
+    Without a `lease_id` the process has no session of that name and no other live process has.
+    """
 
     agent_id: AgentId | None
     lease_id: LeaseId | None

@@ -54,6 +54,7 @@ class HumanInputResult(Response, frozen=True, kw_only=True):
     """The request is open; `deadline_ms` is absolute now."""
 
     request_id: HumanRequestId
+    trace_id: TraceId
     state: HumanState
     deadline_ms: int
 

@@ -63,6 +63,7 @@ class PublishResult(Response, frozen=True, kw_only=True):
     """The message is committed."""
 
     message_id: MessageId
+    trace_id: TraceId
     fanout_count: int
     expires_at_ms: int
 

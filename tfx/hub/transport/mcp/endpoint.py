@@ -40,6 +40,7 @@ _MOST_IN_BATCH: Final = 50
 _LIST_TTL_MS: Final = 300_000
 _HTTP_OF_CODE: Final[Mapping[Code, int]] = {Code.METHOD_NOT_FOUND: 404}
 _ENCODER: Final = msgspec.json.Encoder()
+_TRACE: Final = b'"traceparent":"%b"'
 _CAPABILITIES: Final[dict[str, JsonValue]] = {"tools": {}}
 
 
@@ -79,7 +80,8 @@ class Mcp:
         self._tools = tools
         self._server: dict[str, JsonValue] = {"name": SERVER, "version": version}
         server = _ENCODER.encode(self._server)
-        self._stamp = b'"_meta":{"io.modelcontextprotocol/serverInfo":%b}' % server
+        self._about = b'"io.modelcontextprotocol/serverInfo":%b' % server
+        self._stamp = b'"_meta":{%b}' % self._about
         self._known = tuple(dict.fromkeys(tool.toolset for tool in tools))
         self._boxes: dict[bytes, Toolbox] = {}
 
@@ -189,14 +191,15 @@ class Mcp:
         trace = None if given.meta is None else given.meta.traceparent
         call = Call(asked.caller, arguments, asked.receive, trace, asked.headers.op_id)
         answer = await tool.call(call)
-        flag = b"true" if answer.is_error else b"false"
+        body = b'{"content":%b,"isError":%b' % (
+            answer.content,
+            b"true" if answer.is_error else b"false",
+        )
+        meta = [] if answer.traceparent is None else [_TRACE % answer.traceparent.encode()]
         if eras.is_modern(frame, asked.headers):
-            return b'{"content":%b,"isError":%b,"resultType":"complete",%b}' % (
-                answer.content,
-                flag,
-                self._stamp,
-            )
-        return b'{"content":%b,"isError":%b}' % (answer.content, flag)
+            body += b',"resultType":"complete"'
+            meta.append(self._about)
+        return body + (b',"_meta":{%b}}' % b",".join(meta) if meta else b"}")
 
     def _box(self, query: bytes) -> Toolbox:
         """Return the tools of `?tools=bus,work`; the default is `bus` (H-36)."""

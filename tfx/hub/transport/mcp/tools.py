@@ -5,7 +5,6 @@ Knows neither eras nor HTTP; a tool is called with the bytes of its arguments.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -16,6 +15,7 @@ from tfx.errors import TfxError
 from tfx.hub.failures import to_wire
 from tfx.hub.models import AgentId, AskState, Caller, Toolset, Unread
 from tfx.hub.transport.mcp.schemas import Schema, input_schema
+from tfx.hub.transport.mcp.tracing import trace_in, traceparent_of
 from tfx.hub.transport.posts import Bound
 from tfx.hub.transport.replies import Receive
 from tfx.hub.wire.messages import AskResult, PollResult
@@ -35,9 +35,6 @@ _OPTIONAL_AGENT: Final = frozenset({"status", "dead_letters", "work_status"})
 _AROUND_BYTES: Final = 192
 _LEAST_BYTES: Final = 512
 _CALL_AGAIN: Final = "nothing yet: call again"
-_TRACEPARENT: Final = re.compile(
-    r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*", re.DOTALL
-)
 _ENCODER: Final = msgspec.json.Encoder()
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -58,10 +55,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The JSON of a result's `content`, and whether it tells of a failure."""
+    """The JSON of a result's `content`, whether it tells of a failure, and the trace it is of."""
 
     content: bytes
     is_error: bool = False
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ class _OperationCall:
         body = b'{"ok":true,"data":%b' % _ENCODER.encode(result)
         if _is_empty(result):
             body += b',"hint":"%b"' % _CALL_AGAIN.encode()
-        return _answer(body + self._count(agent))
+        return _answer(body + self._count(agent), traceparent=traceparent_of(result))
 
     def _filled(self, call: Call) -> bytes:
         """Return the arguments, with what the transport knows put where the caller left it out.
@@ -148,9 +146,9 @@ class _OperationCall:
         if self._has_session and call.caller.session is not None:
             extra["session"] = call.caller.session
         if self._has_trace and call.traceparent is not None:
-            trace = _TRACEPARENT.fullmatch(call.traceparent)
+            trace = trace_in(call.traceparent)
             if trace is not None:
-                extra["trace_id"] = trace[1]
+                extra["trace_id"] = trace
         if self._has_key and call.op_id is not None:
             extra["op_id"] = call.op_id
         if not extra or not call.arguments.lstrip().startswith(b"{"):
@@ -167,9 +165,9 @@ class _OperationCall:
         return b',"unread":{"total":%d,"urgent":%d}}' % (found.total, found.urgent)
 
 
-def _answer(envelope: bytes, *, is_error: bool = False) -> Answer:
+def _answer(envelope: bytes, *, is_error: bool = False, traceparent: str | None = None) -> Answer:
     text = _ENCODER.encode(envelope.decode())
-    return Answer(b'[{"type":"text","text":%b}]' % text, is_error)
+    return Answer(b'[{"type":"text","text":%b}]' % text, is_error, traceparent)
 
 
 def _with_room(request: msgspec.Struct) -> msgspec.Struct:

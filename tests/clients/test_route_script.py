@@ -1,39 +1,27 @@
 """The route script with the real CLIs: a model on loopback sees what they make of its flags.
 
-The binaries are those of tests/clients, at their pinned versions; TFX_TEST_CLIENTS names a
+The binaries are those of installation.py, at their pinned versions; TFX_TEST_CLIENTS names a
 directory with others (itself, its `bin` or `node_modules/.bin`).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.assets.model_stub import ANSWER, Model, model
-from tests.clients.installation import Unavailable, installation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.clients.installation import installation
+from tests.clients.model_stub import ANSWER, Model
+from tests.clients.pointing import CLASSES, PROMPT, effort_seen, home_of, only, point_at, strings
+from tests.npm import Unavailable
 
 pytestmark = pytest.mark.clients
 
 SCRIPT = Path(__file__).parents[2] / "assets" / "scripts" / "tfx-route.sh"
-PROMPT = "--help \"q\" 'q' $(touch pwned) `touch pwned` $HOME \\n\n\n  second\t*?[a]  \U0001f600 é"
 CLIS = ("codex", "gemini", "claude", "copilot", "opencode")
-# A role of each effort class, and what the class is called in each CLI's request.
-CLASSES = {
-    "spark": ("light", "low", "flash-lite"),
-    "build-fixer": ("fast", "low", "flash"),
-    "executor": ("high", "high", "pro"),
-    "architect": ("deep", "xhigh", "pro"),
-    "explore": ("normal", None, None),
-}
 
 
 def binary(name: str) -> Path:
@@ -52,64 +40,6 @@ def binary(name: str) -> Path:
         pytest.skip(str(reason))
 
 
-@pytest.fixture
-def served() -> Iterator[Model]:
-    with model() as running:
-        yield running
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A git repository outside the HOME under test (S-112); Codex runs nowhere else."""
-    where = tmp_path / "checkout"
-    where.mkdir()
-    subprocess.run(["git", "init", "-q", str(where)], check=True)
-    return where
-
-
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One HOME per CLI for the module: some unpack themselves at their first start."""
-    return tmp_path_factory.mktemp("homes")
-
-
-def home_of(cli: str, homes: Path) -> Path:
-    home = homes / cli
-    home.mkdir(exist_ok=True)
-    return home
-
-
-def point_at(cli: str, home: Path, url: str) -> dict[str, str]:
-    """Return the environment, and write the settings, that make a CLI ask the model at `url`."""
-    if cli == "codex":
-        (home / ".codex").mkdir(exist_ok=True)
-        (home / ".codex" / "config.toml").write_text(
-            'model = "mock"\nmodel_provider = "mock"\n[model_providers.mock]\nname = "mock"\n'
-            f'base_url = "{url}/v1"\nenv_key = "MOCK_KEY"\nwire_api = "responses"\n'
-        )
-        return {"MOCK_KEY": "x"}
-    if cli == "gemini":
-        (home / ".gemini").mkdir(exist_ok=True)
-        (home / ".gemini" / "settings.json").write_text(
-            '{"security": {"auth": {"selectedType": "gemini-api-key"},'
-            ' "folderTrust": {"enabled": false}}, "model": {"name": "gemini-mock"}}'
-        )
-        return {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": url}
-    if cli == "claude":
-        return {"ANTHROPIC_API_KEY": "x", "ANTHROPIC_BASE_URL": url}
-    if cli == "copilot":
-        return {
-            "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
-            "COPILOT_PROVIDER_API_KEY": "x",
-            "COPILOT_PROVIDER_TYPE": "openai",
-            "COPILOT_MODEL": "mock",
-        }
-    options = {"baseURL": f"{url}/v1", "apiKey": "x"}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"mock": {}}}
-    config = {"model": "mock/mock", "provider": {"mock": provider}}
-    return {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}
-
-
 def route(
     cli: str,
     role: str,
@@ -120,15 +50,11 @@ def route(
     extra: dict[str, str],
     text: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    place = home / "only-this-cli"
-    place.mkdir(exist_ok=True)
-    if not (place / cli).is_symlink():
-        (place / cli).symlink_to(binary(cli))
     node = Path(shutil.which("node") or "/usr/bin/node").parent
     env = {
         "HOME": str(home),
         "PATH": f"{node}:/usr/bin:/bin",
-        "TFX_ROUTE_DIRS": str(place),
+        "TFX_ROUTE_DIRS": str(only(cli, home, binary(cli))),
         "TFX_CLI_MODE": cli,
     }
     return subprocess.run(
@@ -141,25 +67,6 @@ def route(
         timeout=120,
         check=False,
     )
-
-
-def strings(value: Any) -> Iterator[str]:  # noqa: ANN401  (any JSON)
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from strings(item)
-
-
-def effort_seen(cli: str, served: Model) -> object:
-    last = served.requests[-1]
-    if cli == "codex":
-        return last.body["reasoning"]["effort"]
-    if cli == "claude":
-        return last.body["output_config"]["effort"]
-    if cli == "copilot":
-        return last.body.get("reasoning_effort")
-    return last.path
 
 
 @pytest.mark.timeout(240)
