@@ -29,6 +29,10 @@ _SECRETS = re.compile(r"(?i)(bearer\s+|token[\"'=:\s]+)[^\s\"',}]+")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+# A pipe holds 64 KiB, and opencode ends without waiting until the rest of its output is taken.
+_INTO_FILE = ("/bin/sh", "-c", 'out=$1; shift; exec "$@" >"$out"', "sh")
+
+
 def fingerprint(value: str) -> str:
     """Stand for a header value without being it."""
     return "sha256:" + hashlib.sha256(value.encode()).hexdigest()[:16]
@@ -112,15 +116,17 @@ class Clients:
                 trust = session.home / trusts_work_in
                 trust.parent.mkdir(parents=True, exist_ok=True)
                 trust.write_text(json.dumps({str(session.work): "TRUST_FOLDER"}), "utf-8")
+            said = place / "said"
             done = run(
-                [str(self.installed.program(argv[0])), *argv[1:]],
+                [*_INTO_FILE, str(said), str(self.installed.program(argv[0])), *argv[1:]],
                 env=session.env,
                 timeout_s=TIMEOUT_S,
                 cwd=session.work,
             )
+            out = said.read_bytes()
         finally:
             _leave(place)
-        return Output(" ".join(argv), done.code, _text(done.stdout), _text(done.stderr)), session
+        return Output(" ".join(argv), done.code, _text(out), _text(done.stderr)), session
 
     def converse(
         self,
