@@ -78,14 +78,27 @@ def test_wk_a2_a_bridge_whose_session_has_ended_opens_another_by_its_next_call(
     assert again["epoch"] == lease["epoch"] + 1
 
 
-def test_k_27_of_two_bridges_with_one_name_the_first_does_not_take_it_back(
+def test_k_27_of_two_bridges_with_one_name_the_second_gets_another(
     hub: RunningHub, home: Path, bridges: list[BridgeClient]
 ) -> None:
     first = opened(bridges, home)
-    room = claimed(first)["room"]
-    lease = claimed(opened(bridges, home))
+    lease = claimed(first)
+    other = claimed(opened(bridges, home))
+    assert (lease["agent_id"], other["agent_id"]) == (ME, f"{ME}.2")
+    fence = {"lease_id": lease["lease_id"], "epoch": lease["epoch"]}
+    moved = first.tool("work_update", task=lease["task"], status="in_progress", **fence)
+    assert moved["data"]["task"]["status"] == "in_progress"
+
+
+def test_k_27_a_bridge_does_not_take_back_a_name_that_another_registered(
+    hub: RunningHub, home: Path, bridges: list[BridgeClient]
+) -> None:
+    first = opened(bridges, home)
+    held = claimed(first)
+    hub.register(ME)
+    session = hub.call("heartbeat", agent_id=ME)["lease_id"]
     for _ in range(3):
-        error = first.tool("work_claim", task=lease["task"])["error"]
+        error = first.tool("work_claim", task=held["task"])["error"]
         assert error["code"] == "authority-ended"
         assert "TFX_AGENT_ID" in error["hint"]
-    assert hub.call("work_status", task=lease["task"], room=room)["leases"] == [lease]
+    assert hub.call("heartbeat", agent_id=ME)["lease_id"] == session

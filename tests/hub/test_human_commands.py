@@ -50,6 +50,11 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "snapshot": {"path": "/nowhere/copy.db"},
     "prune": {},
     "shutdown": {},
+    "agents_free": {"agent_id": "asker"},
+    "work_force_release": {"task": 1, "reason": "x", "room": "/r", "no_lease": True},
+    "work_delete": {"task": 1, "room": "/r"},
+    "work_lock": {"reason": "human_stop", "room": "/r"},
+    "work_unlock": {"room": "/r"},
 }
 
 
