@@ -78,8 +78,9 @@ def test_wk_a2_a_bridge_whose_session_has_ended_opens_another_by_its_next_call(
     assert again["epoch"] == lease["epoch"] + 1
 
 
+@pytest.mark.usefixtures("hub")
 def test_k_27_of_two_bridges_with_one_name_the_second_gets_another(
-    hub: RunningHub, home: Path, bridges: list[BridgeClient]
+    home: Path, bridges: list[BridgeClient]
 ) -> None:
     first = opened(bridges, home)
     lease = claimed(first)

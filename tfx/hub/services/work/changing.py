@@ -11,14 +11,12 @@ from tfx.errors import AccessDenied, InvalidRequest, StateConflict
 from tfx.hub.services import endings
 from tfx.hub.services.work import admission, assigning, edges, moves, people
 from tfx.hub.services.work.decisions import (
-    Asked,
     compare,
-    decide,
     may_change,
     observed,
-    recorded,
     task_of,
 )
+from tfx.hub.services.work.recording import Asked, decide, recorded
 from tfx.hub.store import reviews, tasks
 from tfx.hub.store.ops import op_of
 from tfx.hub.store.work_bodies import ArtifactAttached, TaskChanged
@@ -27,8 +25,9 @@ from tfx.hub.work_models import ArtifactKind, TaskStatus
 
 if TYPE_CHECKING:
     from tfx.hub.models import Caller, Limits
-    from tfx.hub.services.work.decisions import Expected, Refused
+    from tfx.hub.services.work.decisions import Expected
     from tfx.hub.services.work.people import Worker
+    from tfx.hub.services.work.recording import Refused
     from tfx.hub.services.work.shapes import Shapes
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store

@@ -1,6 +1,6 @@
 """The fence before every change of a task: lock, actor, lease, kind, holder, missing (WK-K1).
 
-A refusal is a decision too: it is recorded and then raised (WK-K6).
+Reads only; that a refusal is recorded is `recording`'s.
 """
 
 from __future__ import annotations
@@ -8,21 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tfx.errors import AccessDenied, AgentUnavailable, NotFound, StateConflict, TfxError
-from tfx.hub.models import HUB
-from tfx.hub.services.work import people
+from tfx.errors import (
+    AccessDenied,
+    NotFound,
+    StateConflict,
+)
 from tfx.hub.store import leases, reviews, tasks
-from tfx.hub.store.work_bodies import ClaimDenied
 from tfx.hub.work_models import LeaseState, TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tfx.errors import JsonValue
-    from tfx.hub.services.work.people import Worker, Working
+    from tfx.hub.services.work.people import Worker
     from tfx.hub.store.leases import LeaseRow
     from tfx.hub.store.reader import Reader
-    from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
     from tfx.hub.wire.work import Fenced
@@ -33,7 +31,6 @@ OWNED: Final = frozenset(
     {TaskStatus.ASSIGNED, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED, TaskStatus.IN_REVIEW}
 )
 CLOSED: Final = frozenset({TaskStatus.DONE, TaskStatus.CANCELLED})
-_RECORDED: Final = (AccessDenied, StateConflict, AgentUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,98 +39,6 @@ class Expected:
 
     lease_id: str | None
     epoch: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A refusal that was recorded and is raised after the commit."""
-
-    error: TfxError
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request about a task, before it is known who asks."""
-
-    request: Working
-    verb: str
-    guarded: bool
-
-
-async def decide(
-    store: Store, command: Callable[[Tx], T | Refused], asked: Asked | None = None
-) -> T:
-    """Run a command; a refusal that it recorded is raised after the commit.
-
-    What it raises for an actor who cannot be proven is recorded here, on the task that was `asked`
-    about: the command has appended nothing then.
-    """
-
-    def whole(tx: Tx) -> T | Refused:
-        try:
-            return command(tx)
-        except AccessDenied as error:
-            if asked is None:
-                raise
-            return _unproven(tx, asked, error)
-
-    result = await store.write(whole)
-    if isinstance(result, Refused):
-        raise result.error
-    return result
-
-
-def recorded(
-    tx: Tx, task: TaskRow, who: Worker, verb: str, *, guarded: bool, work: Callable[[], T]
-) -> T | Refused:
-    """Return what `work` returns; what it refuses becomes an event of the task (WK-K6).
-
-    `work` must check before it appends: a refusal rolls nothing back. When `guarded` it is
-    refused while the task or its room is locked.
-    """
-    stopped = reviews.lock_over(tx, task.room, task.stream) if guarded else None
-    try:
-        if stopped is not None:
-            raise locked(stopped)
-        return work()
-    except _RECORDED as error:
-        held = leases.active(tx, task.stream)
-        body = ClaimDenied(
-            agent=who.agent,
-            code=error.reason,
-            lease=None if held is None else held.id,
-            lock=None if stopped is None else stopped.id,
-            reason=error.message,
-            session=who.session,
-            verb=verb,
-        )
-        tasks.deny(tx, task, body, who.actor)
-        return Refused(error)
-
-
-def _unproven(tx: Tx, asked: Asked, error: AccessDenied) -> Refused:
-    """Record the refusal of an actor; a lock comes first, whoever asks (WK-K1, WK-K6)."""
-    request = asked.request
-    number: int | None = getattr(request, "task", None)
-    task = None
-    if number is not None:
-        task = tasks.find(tx, people.room_of(tx, request), number)
-    if task is None or task.deleted_at_ms is not None:
-        raise error  # there is no task whose event it could be
-    stopped = reviews.lock_over(tx, task.room, task.stream) if asked.guarded else None
-    told: TfxError = error if stopped is None else locked(stopped)
-    held = leases.active(tx, task.stream)
-    body = ClaimDenied(
-        agent=request.agent_id,
-        code=told.reason,
-        lease=None if held is None else held.id,
-        lock=None if stopped is None else stopped.id,
-        reason=told.message,
-        session=request.session,
-        verb=asked.verb,
-    )
-    tasks.deny(tx, task, body, HUB)  # the name in the request is not proven
-    return Refused(told)
 
 
 def task_of(source: Tx | Reader, room: str, number: int) -> TaskRow:

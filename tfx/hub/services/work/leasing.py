@@ -16,15 +16,13 @@ from tfx.hub.services.work.claiming import claim
 from tfx.hub.services.work.decisions import (
     CLOSED,
     OWNED,
-    Asked,
     compare,
-    decide,
     lost,
     must_hold,
     observed,
-    recorded,
     task_of,
 )
+from tfx.hub.services.work.recording import Asked, decide, recorded
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
@@ -46,8 +44,9 @@ from tfx.hub.work_models import LeaseState, TaskStatus
 if TYPE_CHECKING:
     from tfx.hub.models import Caller
     from tfx.hub.services.life import Life
-    from tfx.hub.services.work.decisions import Expected, Refused
+    from tfx.hub.services.work.decisions import Expected
     from tfx.hub.services.work.people import Worker
+    from tfx.hub.services.work.recording import Refused
     from tfx.hub.services.work.shapes import Shapes
     from tfx.hub.store.events import Event
     from tfx.hub.store.leases import LeaseRow

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tfx.errors import AccessDenied, StateConflict
 from tfx.hub.models import LeaseId
 from tfx.hub.services.work import people
-from tfx.hub.services.work.decisions import Asked, decide, recorded, task_of
+from tfx.hub.services.work.decisions import task_of
+from tfx.hub.services.work.recording import Asked, decide, recorded
 from tfx.hub.services.work.shapes import lock_view, review_view
 from tfx.hub.store import leases, reviews
 from tfx.hub.store.ids import new_id
@@ -30,8 +31,8 @@ from tfx.hub.work_models import TaskStatus
 
 if TYPE_CHECKING:
     from tfx.hub.models import AgentId, Caller
-    from tfx.hub.services.work.decisions import Refused
     from tfx.hub.services.work.people import Worker
+    from tfx.hub.services.work.recording import Refused
     from tfx.hub.store.reviews import ReviewRow
     from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow

@@ -14,8 +14,9 @@ from tfx.hub.services import endings
 from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
 from tfx.hub.services.work import admission, people
 from tfx.hub.services.work.claiming import claim
-from tfx.hub.services.work.decisions import decide, locked, recorded, task_of, there
+from tfx.hub.services.work.decisions import locked, task_of, there
 from tfx.hub.services.work.edges import streams_of
+from tfx.hub.services.work.recording import decide, recorded
 from tfx.hub.services.work.shapes import line, lock_view
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.store.ids import new_id
@@ -36,8 +37,8 @@ from tfx.hub.work_models import TaskStatus
 
 if TYPE_CHECKING:
     from tfx.hub.models import Caller
-    from tfx.hub.services.work.decisions import Refused
     from tfx.hub.services.work.people import Worker
+    from tfx.hub.services.work.recording import Refused
     from tfx.hub.services.work.shapes import Shapes
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
