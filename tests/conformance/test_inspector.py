@@ -10,6 +10,7 @@ import pytest
 
 from tests.conformance.node import Tools
 from tests.hub.running import RunningHub
+from tfx.hub.models import Toolset
 from tfx.hub.operations import OPERATIONS
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
@@ -29,8 +30,26 @@ ARGUMENTS = {
     "submit_human_input": ["request_id=none", "action=accept"],
     "withdraw_human_input": ["request_id=none", "requester_agent=one"],
     "dead_letters": [],
+    "work_add": ["title=one", "room=/r"],
+    "work_list": ["room=/r"],
+    "work_show": ["task=999999", "room=/r"],
+    "work_next": ["room=/r"],
+    "work_claim": ["task=999999", "room=/r"],
+    "work_update": ["task=999999", "room=/r", "note=x"],
+    "work_attach": ["task=999999", "room=/r", "kind=file", "identity=a.py"],
+    "work_release": ["task=999999", "room=/r"],
+    "work_handoff": ["task=999999", "room=/r", "to=two"],
+    "work_review_claim": ["task=999999", "room=/r"],
+    "work_review_release": ["task=999999", "room=/r"],
+    "work_status": ["room=/r"],
 }  # fmt: skip
 REFUSED = {
+    **dict.fromkeys(("work_next", "work_claim", "work_review_claim"), "actor-missing"),
+    **dict.fromkeys(
+        ("work_show", "work_update", "work_attach", "work_release", "work_handoff"),
+        "unknown-task",
+    ),
+    "work_review_release": "unknown-task",
     "read_message": "unknown-message",
     "submit_human_input": "operator-needed",
     "withdraw_human_input": "unknown-request",
@@ -38,13 +57,18 @@ REFUSED = {
 
 
 def inspect(
-    node: Tools, hub: RunningHub, home: Path, token: str | None, *arguments: str
+    node: Tools,
+    hub: RunningHub,
+    home: Path,
+    token: str | None,
+    *arguments: str,
+    query: str = "?tools=bus,work",
 ) -> subprocess.CompletedProcess[str]:
     header = [] if token is None else ["--header", f"Authorization: Bearer {token}"]
     return subprocess.run(
         [
             *node.argv("@modelcontextprotocol/inspector"),
-            *("--cli", f"{hub.url}/mcp", "--transport", "http"),
+            *("--cli", f"{hub.url}/mcp{query}", "--transport", "http"),
             *arguments,
             *header,
         ],
@@ -61,9 +85,12 @@ def inspect(
 def test_h_109_the_inspector_lists_what_the_table_offers(
     node: Tools, shared_hub: RunningHub, tmp_path: Path
 ) -> None:
-    done = inspect(node, shared_hub, tmp_path, shared_hub.token, "--method", "tools/list")
-    assert done.returncode == 0, done.stderr
-    assert [tool["name"] for tool in json.loads(done.stdout)["tools"]] == TOOLS
+    bus = [row.name for row in OPERATIONS.values() if row.toolset is Toolset.BUS]
+    for query, wanted in (("", bus), ("?tools=bus,work", TOOLS)):
+        asked = ("--method", "tools/list")
+        done = inspect(node, shared_hub, tmp_path, shared_hub.token, *asked, query=query)
+        assert done.returncode == 0, done.stderr
+        assert [tool["name"] for tool in json.loads(done.stdout)["tools"]] == wanted
 
 
 @pytest.mark.parametrize("name", TOOLS)
