@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -83,7 +84,10 @@ def open_core(
 ) -> HubCore:
     facts = msgspec.convert({**_facts(), "instance": instance}, RunFacts)
     store = Store.open(path, durability=durability, clock=clock, vfs=vfs)
-    return HubCore(store, facts, limits or Limits(), keep or Retention(), facts.version)
+    core = HubCore(store, facts, limits or Limits(), keep or Retention(), facts.version)
+    # the chores of every few real seconds are the test's to call, however slow the machine is
+    core.upkeep._fallback_at = core.upkeep._forget_at = math.inf
+    return core
 
 
 def _facts() -> dict[str, object]:
