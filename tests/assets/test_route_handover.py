@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.assets.scripted import SCRIPT, SHELLS
+from tests.prompts import PROMPTS
 from tests.route.fakes import Bench, benching, fields_of, output_of, wait_until
-from tests.route.test_running import PROMPTS
 from tests.support import Ran
 from tfx.core.paths import Paths
 from tfx.desired import bundled
