@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -204,6 +206,36 @@ def test_h_71_wait_survives_a_restart_of_the_hub(hub: RunningHub) -> None:
         again.call("publish", from_="operator", to="sleeper", topic="x", payload={})
         out, _ = waiting.communicate(timeout=60)
     assert (waiting.returncode, "1 waiting" in out) == (0, True)
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads /proc/net/tcp")
+def test_h_71_wait_survives_a_hub_that_ends_before_its_first_answer(hub: RunningHub) -> None:
+    hub.register("sleeper")
+    os.kill(hub.pid, signal.SIGSTOP)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tfx", "hub", "wait", "--agent", "sleeper", "--timeout", "60"],
+        env=hub.env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        _until_asked(hub.port)
+        hub.kill()
+        again = hub.again()
+        again.call("publish", from_="operator", to="sleeper", topic="x", payload={})
+        out, _ = waiting.communicate(timeout=60)
+    assert (waiting.returncode, "1 waiting" in out) == (0, True)
+
+
+def _until_asked(port: int) -> None:
+    """Wait until the kernel holds bytes that the stopped hub has not read."""
+    here = f"0100007F:{port:04X}"
+    for _ in range(600):
+        for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
+            _, local, _, _, queues, *_ = line.split()
+            if local == here and int(queues.partition(":")[2], 16) > 64:
+                return
+        time.sleep(0.02)
+    pytest.fail("nobody asks")
 
 
 def test_h_71_wait_exits_1_at_the_time_out(hub: RunningHub) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import signal
@@ -265,8 +267,11 @@ def test_h_51_a_database_that_is_removed_ends_the_hub_instead_of_losing_mail(
     hub.register("bob")
     for path in (hub.files.database, *hub.files.directory.glob("hub.db-*")):
         path.unlink()
-    reply = hub.post("/v1/publish", {"from": "ann", "to": "bob", "topic": "x", "payload": {}})
-    assert (reply.status, reply.code) == (500, "database-gone")
+    message = {"from": "ann", "to": "bob", "topic": "x", "payload": {}}
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        # A chore of the hub's own may have found it first, and the hub be ending.
+        reply = hub.post("/v1/publish", message)
+        assert (reply.status, reply.code) == (500, "database-gone")
     assert locks.wait_until_free(hub.files.lock, 20)
     assert "database-gone" in hub.files.log.read_text("utf-8")
     assert hub_in(hub.home, hub.env, "start", "--port", "0").code == 0

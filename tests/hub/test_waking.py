@@ -9,6 +9,7 @@ import msgspec
 from tests.hub.conftest import Play
 from tests.hub.driver import Bed
 from tfx.hub.models import AskState
+from tfx.hub.store.wakeups import Inbox
 
 
 def test_h_58_the_answer_that_wakes_an_ask_is_the_one_the_log_holds(play: Play) -> None:
@@ -83,5 +84,19 @@ def test_h_62_an_empty_poll_still_tells_what_is_owed(play: Play) -> None:
         empty = await bed.poll("bob", wait_ms=5)
         assert not empty.messages
         assert [each.agent for each in empty.owes] == ["ann"]
+
+    play(story)
+
+
+def test_h_20_a_call_that_only_looks_is_no_open_wait(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        wakeups = bed.core.store.wakeups
+        async with bed.writer_held():
+            looking = asyncio.create_task(bed.poll("bob", wait_ms=0))
+            await asyncio.sleep(0)  # it runs up to its write, which is held
+            assert wakeups.waiting(Inbox)
+            assert wakeups.open_waits == 0
+        await asyncio.wait_for(looking, 10)
 
     play(story)

@@ -13,12 +13,14 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from tfx.errors import AgentUnavailable, InvalidRequest
 
-_PORT_OF_HTTP = 80
+CUT: Final = (ConnectionResetError, BrokenPipeError)
+"""What is raised when a hub that was there goes away; http.client's RemoteDisconnected is one."""
+_PORT_OF_HTTP: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Exchange:
         reused = self._connection is not None
         try:
             return self._once(method, path, body, timeout_s, headers or {})
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+        except CUT:
             self.close()
             if not (reused and repeatable):
                 raise

@@ -64,6 +64,23 @@ def test_ev_s4_what_is_queued_is_committed_together(play: Play) -> None:
     play(story)
 
 
+def test_h_51_who_comes_after_the_end_of_the_writer_is_told_its_cause(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+
+    async def story() -> None:
+        core = open_core(path, FakeClock())
+        await core.upkeep.begin("instance-1")
+        path.unlink()
+        for _ in range(2):
+            with pytest.raises(OperationFailed) as refused:
+                await core.store.write(lambda _tx: None)
+            assert refused.value.reason == "database-gone"
+            await asyncio.wait_for(core.store.died.wait(), 10)
+        await core.store.close()
+
+    asyncio.run(story())
+
+
 def test_ev_s2_readers_cannot_write(play: Play) -> None:
     async def story(bed: Bed) -> None:
         def write(reader: Reader) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tfx.cli.hub.calls import Answered, milliseconds
 from tfx.errors import AgentUnavailable, OperationFailed
 from tfx.hub.client import HubClient
+from tfx.hub.exchange import CUT
 from tfx.hub.models import MAX_WAIT_MS
 from tfx.hub.wire.messages import WaitResult
 from tfx.result import Problem, Result, Status
@@ -24,13 +25,13 @@ def wait_for_mail(
 ) -> Result[Answered[WaitResult]]:
     """Return once something is claimable, or with the problem `no-mail` at the time-out.
 
-    A hub that goes away while we wait may take 30 s to come back; one that is not there at the
-    beginning is AgentUnavailable at once.
+    A hub that goes away while we wait, or while we begin to, may take 30 s to come back; one that
+    is not there at the beginning is AgentUnavailable at once.
     """
     deadline = None if timeout_s is None else time.monotonic() + milliseconds(timeout_s) / 1000
     away_since: float | None = None
-    found = _once(paths, agent, 0)  # a hub that is not there now is not waited for
-    while not found.total:
+    found = _first(paths, agent)
+    while found is None or not found.total:
         try:
             found = _once(paths, agent, _left_ms(deadline))
         except AgentUnavailable:
@@ -46,6 +47,16 @@ def wait_for_mail(
             late = OperationFailed(f"no mail for {agent} within {timeout_s:g} s", code="no-mail")
             return Result(Answered(found), Status.FAILED, (Problem.of(late),))
     return Result(Answered(found))
+
+
+def _first(paths: Paths, agent: str) -> WaitResult | None:
+    """Return what waits now; None when the hub was there and ended before it answered."""
+    try:
+        return _once(paths, agent, 0)
+    except AgentUnavailable as error:
+        if isinstance(error.__cause__, CUT):
+            return None
+        raise  # a hub that is not there now is not waited for
 
 
 def _once(paths: Paths, agent: str, wait_ms: int) -> WaitResult:

@@ -168,7 +168,7 @@ class Asks:
         by the commit whose end we are just told of.
         """
         until = monotonic() + wait_ms / 1000
-        with self._store.wakeups.listen(Settled(stream)) as waiter:
+        with self._store.wakeups.listen(Settled(stream), counted=wait_ms > 0) as waiter:
             woken = may_be_settled or await waiter.wait(wait_ms / 1000)
             while True:
                 news = waiter.news

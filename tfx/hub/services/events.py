@@ -45,7 +45,7 @@ class Events:
         del caller
         until = monotonic() + request.wait_ms / 1000
         wanted = request
-        with self._store.wakeups.listen(APPENDED) as waiter:
+        with self._store.wakeups.listen(APPENDED, counted=request.wait_ms > 0) as waiter:
             while True:
                 page = await self._store.read(partial(_events, wanted))
                 if page.events or not await waiter.wait(until - monotonic()):

@@ -100,7 +100,7 @@ class Inbox:
             )
             return self._claim(tx, request, claim_id, topics, empty)
 
-        with self._store.wakeups.listen(InboxSignal(agent)) as waiter:
+        with self._store.wakeups.listen(InboxSignal(agent), counted=request.wait_ms > 0) as waiter:
             if not acks and request.op_id is None and not self._store.tally.unread(agent).total:
                 # Memory knows of no mail: the writer need not look before the wait, only after.
                 await waiter.wait(until - monotonic())
@@ -131,7 +131,7 @@ class Inbox:
         del caller
         agent = agent_id(request.agent_id, "agent_id")
         until = monotonic() + request.wait_ms / 1000
-        with self._store.wakeups.listen(InboxSignal(agent)) as waiter:
+        with self._store.wakeups.listen(InboxSignal(agent), counted=request.wait_ms > 0) as waiter:
             while True:
                 first = await self._store.read(lambda reader: _summary(reader, agent))
                 unread = self._store.tally.unread(agent)

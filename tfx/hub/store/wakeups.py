@@ -108,7 +108,11 @@ class Wakeups:
         self.open_waits = 0
 
     def listen(self, *signals: Signal, counted: bool = True) -> Waiter:
-        """Return a waiter that is woken by any of the signals; the hub's own are not counted."""
+        """Return a waiter that is woken by any of the signals.
+
+        `counted` is for calls of clients that may wait; not for the hub's own chores, nor for a
+        call that only looks.
+        """
         return Waiter(self, signals, counted=counted)
 
     def fire(self, signals: Iterable[Signal]) -> None:

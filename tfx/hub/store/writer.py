@@ -109,9 +109,9 @@ class Writer:
         self._thread.start()
 
     def submit(self, job: Job[object]) -> None:
-        """Hand a command over; raises OperationFailed when the thread is gone."""
+        """Hand a command over; raises what ended the thread, or OperationFailed `writer-dead`."""
         if self._dead is not None:
-            raise OperationFailed("the hub's writer has ended", code="writer-dead")
+            raise self._ended()
         self._queue.put(job)
 
     def stop(self) -> None:
@@ -301,8 +301,13 @@ class Writer:
             while not self._queue.empty():
                 job = self._queue.get()
                 if job is not None:
-                    gone = OperationFailed("the hub's writer has ended", code="writer-dead")
-                    self._deliver(Committed(refusals=[(job.future, gone)]))
+                    self._deliver(Committed(refusals=[(job.future, self._ended())]))
+
+    def _ended(self) -> TfxError:
+        # Who comes after the end is told its cause, as those were who saw it.
+        if isinstance(self._dead, TfxError):
+            return self._dead
+        return OperationFailed("the hub's writer has ended", code="writer-dead")
 
 
 class _Refused(Exception):
