@@ -109,7 +109,7 @@ def test_h_7_no_unknown_sub_command_exits_0(home: Path, words: tuple[str, ...]) 
 def test_publish_refuses_an_unknown_recipient_with_the_known_names(hub: RunningHub) -> None:
     hub.register("reviewer")
     ran = cli(hub, "publish", "--to", "revewer", "hi", "--json")
-    assert ran.code == 1
+    assert (ran.code, ran.document["status"]) == (4, "unavailable")
     assert ran.document["problems"][0]["code"] == "unknown-recipient"
     assert "reviewer" in json.dumps(ran.document["problems"][0])
 
@@ -236,6 +236,14 @@ def _until_asked(port: int) -> None:
                 return
         time.sleep(0.02)
     pytest.fail("nobody asks")
+
+
+@pytest.mark.parametrize("words", [("busy", "nobody"), ("agents", "retire", "nobody")])
+def test_k_9_an_agent_that_the_hub_does_not_know_is_exit_4(
+    hub: RunningHub, words: tuple[str, ...]
+) -> None:
+    ran = cli(hub, *words, "--json")
+    assert (ran.code, ran.document["problems"][0]["code"]) == (4, "unknown-agent")
 
 
 def test_h_71_wait_exits_1_at_the_time_out(hub: RunningHub) -> None:
@@ -385,7 +393,7 @@ def test_people_see_who_is_busy_what_runs_and_can_free_an_agent(hub: RunningHub)
     )
     assert "bob-1 is busy (message)" in cli(hub, "busy", "bob-1").out
     assert cli(hub, "busy", "bob-1", "--json").data["busy"] is True
-    assert cli(hub, "busy", "nobody").code == 1
+    assert cli(hub, "busy", "nobody").code == 4
     left = cli(hub, "agents", "free", "bob-1")
     assert (left.code, "left, because nothing proves that it is gone" in left.out) == (0, True)
     assert f"evicted pid {own.pid}" in cli(hub, "agents", "free", "bob-1", "--force").out
