@@ -131,7 +131,7 @@ def test_publish_takes_a_text_or_an_object_from_argument_or_stdin(hub: RunningHu
 def test_h_26_what_was_sent_says_how_long_it_waits_and_mail_says_how_to_ack(
     hub: RunningHub,
 ) -> None:
-    sent = cli(hub, "publish", "--to", "reader", "--deferred", "--ttl", "120", "hi")
+    sent = cli(hub, "publish", "--to", "reader", "--deferred", "--ttl", "2m", "hi")
     assert sent.out.endswith(", for 2 min if nobody claims it\n")
     got = cli(hub, "poll", "--agent", "reader")
     message_id = sent.out.split()[3].rstrip(",")
