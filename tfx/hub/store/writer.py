@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from tfx.core import database
 from tfx.errors import OperationFailed, TfxError
 from tfx.hub.store.constraints import refusal_of
+from tfx.hub.store.retention import vacuum_slice
 from tfx.hub.store.tx import Tx
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ IDLE_S: Final = 5.0
 """So long without a commit the WAL is truncated and free pages are given back."""
 WAL_ALARM_PAGES: Final = 8_192
 """At this size the WAL is checkpointed out of turn (EV-S7: 32 of 64 MB)."""
-VACUUM_PAGES: Final = 256
 
 
 @dataclass(slots=True)
@@ -321,12 +321,3 @@ def last_seq(connection: database.Connection) -> int:
     for (seq,) in connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'"):
         return int(seq)
     return 0
-
-
-def vacuum_slice(connection: database.Connection) -> bool:
-    """Give a few free pages back to the file system; return True while there are more (H-74)."""
-    free = connection.pragma("freelist_count")
-    if not isinstance(free, int) or free == 0:
-        return False
-    connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
-    return free > VACUUM_PAGES
