@@ -153,7 +153,7 @@ class RunningHub:
 def start(home: Path, env: Mapping[str, str] | None = None, **extra: str) -> RunningHub:
     given = dict(env) if env is not None else bare_env(home, **extra)
     paths = Paths.resolve(given)
-    started = launch.start(paths, RunWishes(port=0))
+    started = launch.start(paths, RunWishes(port=0), limit_s=90)
     run = started.probe.recorded
     assert run is not None
     return RunningHub(
