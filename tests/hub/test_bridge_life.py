@@ -150,10 +150,13 @@ def test_ev_b8_a_bridge_whose_seat_a_person_took_goes_on_and_ends_as_itself(
     client = bridges()
     client.open()
     until(lambda: runs(hub))
-    hub.call("agents_free", operator=True, agent_id=ME, force=True)
-    time.sleep(0.4)
+    seen = hub.call("busy", agent_id=ME)["generation"]
+    hub.call("agents_free", operator=True, agent_id=ME, force=True, generation=seen)
+    assert [(run["state"], run["evidence"]) for run in runs(hub)] == [("lost", "force")]
+    time.sleep(0.4)  # beats pass: it does not come back by itself
+    assert not hub.call("busy", agent_id=ME)["busy"]
     assert client.end() == 0
-    assert [run["state"] for run in runs(hub)] == ["finished"]
+    assert [(run["state"], run["is_late"]) for run in runs(hub)] == [("finished", True)]
 
 
 def test_ev_i1_a_bridge_reports_itself_anew_to_a_hub_that_does_not_know_it(

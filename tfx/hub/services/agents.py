@@ -58,13 +58,14 @@ class Agents:
         op = op_of("register", request)
 
         def command(tx: Tx) -> tuple[LeaseId, int | None]:
-            """Return the lease, and since when it is another's or nobody's any more."""
+            """Return the lease, and when it ended if it is another's or nobody's any more."""
             before = tx.done_before(name, op)
             known = agents.find(tx, name)
             if before is not None and isinstance(before.body, Session):
                 lease = LeaseId(before.body.session)
-                lost = known is None or known.session != lease
-                return lease, before.at_ms if lost else None
+                if known is not None and known.session == lease:
+                    return lease, None
+                return lease, agents.end_of(tx, before.stream, before.seq, lease)
             wanted = agents.Registration(
                 id=name,
                 client=request.cli,
@@ -81,12 +82,12 @@ class Agents:
                 wanted = _continued(wanted, known, known.session, caller)
             return open_session(tx, known, wanted, op), None
 
-        lease, lost_at_ms = await self._store.write(command)
-        if lost_at_ms is not None:  # a late retry: the first result, and no beat for a successor
+        lease, ended_at_ms = await self._store.write(command)
+        if ended_at_ms is not None:  # a late retry: that it has ended, and no beat for a successor
             return RegisterResult(
                 agent_id=name,
                 lease_id=lease,
-                lease_expires_ms=lost_at_ms + request.heartbeat_ttl_ms,
+                lease_expires_ms=ended_at_ms,
                 server_time_ms=self._store.clock.now_ms(),
             )
         beat = self._life.beat(name, request.heartbeat_ttl_ms)

@@ -39,6 +39,11 @@ HAD_SESSION: Final = (
     "SELECT 1 FROM log WHERE stream = ? AND kind IN ('agent_registered', 'session_opened') "
     "AND json_extract(body, '$.session') = ? LIMIT 1"
 )
+END_OF: Final = (
+    "SELECT at_ms FROM log WHERE stream = ?1 AND previous >= ?2 AND (kind = 'session_ended' "
+    "OR kind = 'agent_retired' OR kind IN ('agent_registered', 'session_opened') "
+    "AND json_extract(body, '$.session') <> ?3) ORDER BY previous LIMIT 1"
+)
 TOPICS_OF: Final = "SELECT topic FROM subscriptions WHERE agent = ? ORDER BY topic"
 
 
@@ -108,6 +113,12 @@ def owner_of(source: Tx | Reader, session: str) -> AgentId | None:
 def had_session(source: Tx | Reader, known: AgentRow, session: str) -> bool:
     """Say whether a session was one of this agent, open or not."""
     return source.one(HAD_SESSION, (known.stream, session)) is not None
+
+
+def end_of(tx: Tx, stream: int, seq: int, session: str) -> int:
+    """Return when a session ended that an event had opened: by its end, or by the next one."""
+    row = tx.one(END_OF, (stream, seq, session))
+    return tx.now_ms if row is None else int(row[0] or 0)
 
 
 def open_session(tx: Tx, known: AgentRow | None, wanted: Registration, op: Op | None) -> Event:
