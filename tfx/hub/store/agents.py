@@ -34,7 +34,7 @@ BY_PROCESS: Final = (
 )
 PAGE: Final = f"SELECT {_COLUMNS} FROM agents WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 BY_SESSION: Final = "SELECT id FROM agents WHERE session = ?"
-"""Not by an index: it is asked only to say why a session is refused."""
+"""Not by an index: it is asked when a session is refused, or one agent registers another name."""
 HAD_SESSION: Final = (
     "SELECT 1 FROM log WHERE stream = ? AND kind IN ('agent_registered', 'session_opened') "
     "AND json_extract(body, '$.session') = ? LIMIT 1"
@@ -102,6 +102,13 @@ def page(source: Tx | Reader, after: str, limit: int) -> list[AgentRow]:
 def topics_of(source: Tx | Reader, agent: str) -> list[str]:
     """Return what an agent listens to."""
     return [str(row[0]) for row in source.all(TOPICS_OF, (agent,))]
+
+
+def process_of_session(source: Tx | Reader, session: str) -> ProcessIdentity | None:
+    """Return the process whose open session this is, if it was named."""
+    name = owner_of(source, session)
+    known = None if name is None else find(source, name)
+    return None if known is None else known.process
 
 
 def owner_of(source: Tx | Reader, session: str) -> AgentId | None:
