@@ -47,14 +47,13 @@ def invocations(
         return
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[InvocationsResult]]:
-        from tfx.cli.hub.calls import call
-        from tfx.cli.work.who import Wishes, board_of
+        from tfx.cli.hub.calls import call, workspace_at
         from tfx.hub.wire.invocations import InvocationsResult
 
         fields = {
             "agent_id": agent,
             "state": state,
-            "room": None if room is None else board_of(Wishes(room=room)),
+            "room": None if room is None else workspace_at(room),
             "task": task,
             "before": before,
             "limit": limit,

@@ -45,9 +45,11 @@ class Life:
         return self._judge.examine(process).liveness
 
     def is_one_agent(self, one: ProcessIdentity, other: ProcessIdentity) -> bool:
-        """Say whether two processes are proven to live and are parts of one agent (K-27)."""
-        both = one == other or all(self.liveness(each) is Liveness.ALIVE for each in (one, other))
-        return both and (one == other or ancestry.is_one_agent(one, other))
+        """Say whether two processes are one, or both live and are parts of one agent (K-27)."""
+        if one == other:
+            return True
+        live = all(self.liveness(each) is Liveness.ALIVE for each in (one, other))
+        return live and ancestry.is_one_agent(one, other)
 
     def state(self, row: AgentRow, now_ms: int) -> AgentState:
         """Return the liveness of an agent (H-61): retired, offline by proof, else by its lease."""
