@@ -30,7 +30,7 @@ class HubClock:
         self._lock = threading.Lock()
 
     def watch(self) -> None:
-        """Begin to notice when no command is taken for long; who calls this brings one a second.
+        """Notice from now on when no command is taken for long; who calls this brings one a second.
 
         A stopped process, a starved machine or a writer that is blocked hears nobody, so its time
         stands still meanwhile, as it does while the machine sleeps (WK-D3, EV-B9).
