@@ -413,4 +413,8 @@ def test_people_see_who_is_busy_what_runs_and_can_free_an_agent(hub: RunningHub)
     assert "running alive, heard" in listed
     assert cli(hub, "invocations", "--state", "lost", "--json").data["invocations"] == []
     assert cli(hub, "invocations", "--state", "nonsense").code == 2
+    elsewhere = cli(hub, "invocations", "--room", "some/where", "--task", "1", "--json")
+    (problem,) = elsewhere.document["problems"]
+    assert problem["code"] == "unknown-task"  # where it is run, never a relative room
+    assert "in /" in problem["message"]
     assert "looked at 1, lost 0" in cli(hub, "invocations", "probe").out

@@ -110,7 +110,9 @@ def test_ev_b7_a_stopped_holder_that_wakes_after_a_takeover_is_refused_everythin
         old.process.send_signal(signal.SIGSTOP)
         # stopped is alive: nobody takes over by proof, only a person by force
         assert new.ask(f"hold {message}") == "receiver-busy"
-        (evicted,) = hub.call("agents_free", operator=True, agent_id="bob", force=True)["evicted"]
+        seen = hub.call("busy", agent_id="bob")["generation"]
+        wish = {"agent_id": "bob", "force": True, "generation": seen}
+        (evicted,) = hub.call("agents_free", operator=True, **wish)["evicted"]
         assert evicted["evidence"] == "force"
         held = new.ask(f"hold {message}")
         assert (held["attempt"], held["taken_over"]) == (2, None)

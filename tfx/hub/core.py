@@ -86,7 +86,7 @@ class HubCore:
         self.standing = Standing(store, shapes)
         self.reviewing = Reviewing(store)
         self.attaching = Attach(store, life)
-        self.retiring = Retiring(store, life)
+        self.retiring = Retiring(store, life, self.judge)
         self.events = Events(store)
         self.dead = DeadLetters(store)
         self.humans = Humans(store, vault, announce or _say_nothing)

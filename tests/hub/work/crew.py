@@ -174,7 +174,13 @@ class Crew:
         self.boss = Worker(bed, None, None, OPERATOR_CALLER)
 
     async def hire(
-        self, name: str, *, room: str = ROOM, pid: int | None = None, ttl_ms: int = 7_200_000
+        self,
+        name: str,
+        *,
+        room: str = ROOM,
+        pid: int | None = None,
+        ttl_ms: int = 7_200_000,
+        label: str | None = None,
     ) -> Worker:
         """Register an agent from a process of its own; once more is another life of it."""
         given = await self.bed.call(
@@ -187,6 +193,7 @@ class Crew:
             heartbeat_ttl_ms=ttl_ms,
             workspace=room,
             process=process_facts(pid),
+            metadata=msgspec.Raw(msgspec.json.encode({} if label is None else {"label": label})),
         )
         return Worker(self.bed, name, given.lease_id, room=room)
 

@@ -179,7 +179,7 @@ class Writer:
 
     def _run(self, job: Job[object], done: Committed, *, alone: bool) -> None:
         connection = self._connection
-        tx = Tx(connection, self._next_seq, self._clock.now_ms())
+        tx = Tx(connection, self._next_seq, self._clock.command_ms())
         if not alone:
             connection.execute("SAVEPOINT command")
         try:

@@ -17,6 +17,7 @@ from tfx.hub.wire.fields import (
     MaxBytes,
     Mutation,
     PageSize,
+    PathText,
     PriorityLevel,
     Request,
     Response,
@@ -31,7 +32,7 @@ from tfx.hub.work_models import (
     WantedStatus,
 )
 
-Room: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4_096)]
+Room: TypeAlias = PathText
 TaskNumber: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Title: TypeAlias = Annotated[str, Meta(min_length=1, max_length=300)]
 Detail: TypeAlias = Annotated[str, Meta(max_length=20_000)]
