@@ -213,7 +213,7 @@ def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     ran = person.tfx("lease", "lock", number, "--reason", "manager-pause", "--note", "wait")
     assert ran.out == f"✓ task {number} stands still: manager_pause\n"
     stopped = alpha.refused("lease", "claim", number)
-    assert (stopped["code"], stopped["exit"]) == ("hold-active", 5)
+    assert (stopped["code"], stopped["exit"]) == ("lock-active", 5)
     assert f"tfx lease unlock {number}" in stopped["hint"]
     trace = person.does("task", "show", number)["task"]["trace_id"]
     assert f"lock_set #{number} by operator" in person.tfx("hub", "trace", trace).out
@@ -221,7 +221,7 @@ def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     assert person.tfx("lease", "unlock", number).out == f"✓ task {number} was not locked\n"
     lock = person.does("lease", "lock", "--whole-room")["lock"]
     assert (lock["task"], lock["reason"]) == (None, "human_stop")
-    assert alpha.refused("task", "add", "more")["code"] == "hold-active"
+    assert alpha.refused("task", "add", "more")["code"] == "lock-active"
     assert person.does("lease", "unlock", "--whole-room")["cleared"]["lock_id"] == lock["lock_id"]
     for words in ((), (number, "--whole-room")):
         problem = person.refused("lease", "lock", *words)

@@ -43,7 +43,7 @@ def test_wk_k1_a_lock_asked_for_again_is_the_same_or_said_to_be_gone(act: PlayCr
         assert await crew.boss.lock(1, op_id="lock") == made
         with refused("idempotency-conflict"):
             await crew.boss.lock(None, op_id="lock")
-        with refused("hold-active"):
+        with refused("lock-active"):
             await crew.boss.lock(1, note="another note")
         cleared = [
             (await crew.boss.ask("work_unlock", leases.LockClearResult, task=1, op_id="go")).cleared

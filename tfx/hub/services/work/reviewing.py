@@ -131,7 +131,7 @@ class Reviewing:
             ):
                 raise StateConflict(
                     "it is locked already, for another reason",
-                    code="hold-active",
+                    code="lock-active",
                     hint="tfx lease unlock",
                     details={"reason": None if found is None else found.reason},
                 )

@@ -59,7 +59,7 @@ class Tasking:
     async def work_add(self, caller: Caller, request: TaskAddRequest) -> TaskResult:
         """Create a task: proposed, and nobody's (WK-T3), unless `accept` says it is wanted.
 
-        Raises StateConflict `duplicate-work`, `hold-active`, `idempotency-conflict`; NotFound
+        Raises StateConflict `duplicate-work`, `lock-active`, `idempotency-conflict`; NotFound
         `unknown-task` also when the task of the same key was deleted.
         """
         op = op_of("work_add", request)
@@ -122,7 +122,7 @@ class Tasking:
     async def work_next(self, caller: Caller, request: TaskNextRequest) -> TaskNextResult:
         """Pick the first ready task and claim it in one transaction (WK-T12).
 
-        Raises StateConflict `nothing-ready`, or `hold-active` where the room is locked.
+        Raises StateConflict `nothing-ready`, or `lock-active` where the room is locked.
         """
         op = op_of("work_next", request)
 
