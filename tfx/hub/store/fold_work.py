@@ -165,7 +165,8 @@ def _claimed(event: Event) -> Changes:
 
 def _handed_off(event: Event) -> Changes:
     body = cast("WorkHandedOff", event.body)
-    end = ("released", event.at_ms, event.at_ms, "handed off", body.lease, event.seq, body.evicted)
+    why = body.reason or "handed off"
+    end = ("released", event.at_ms, event.at_ms, why, body.lease, event.seq, body.evicted)
     return [(Change.LEASE_END, end), *_owned(event, body)]
 
 

@@ -207,7 +207,7 @@ class Leasing:
                 if held is None or task.status in CLOSED:
                     raise freeing.nothing_held(task)
                 must_hold(tx, task, who, held)
-                session = targets.one_live(
+                session, instance = targets.one_live(
                     tx, self._life, task, target, request.to_session, request.to_instance
                 )
                 if (target, session) == (held.agent, held.session):
@@ -216,7 +216,7 @@ class Leasing:
                     target,
                     session,
                     label=target,
-                    instance=request.to_instance,
+                    instance=instance,
                     ttl_ms=request.ttl_ms,
                 )
                 return self._hand_off(tx, task, held, holder, who, request.reason, op)
