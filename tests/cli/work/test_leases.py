@@ -206,6 +206,26 @@ def test_wk_r1_wk_r2_the_review_is_one_others(agent: Agents, person: Person, num
     assert (none.code, none.out) == (0, f"✓ nobody reviewed task {number}\n")
 
 
+def test_wk_d8_the_person_ends_a_stuck_review_and_anybody_may_ask_what_became_of_it(
+    agent: Agents, person: Person, number: str
+) -> None:
+    alpha, beta = agent("alpha"), agent("beta")
+    alpha.does("lease", "claim", number)
+    alpha.does("task", "update", number, "--status", "in_review")
+    review = beta.does("lease", "review", "claim", number)["review"]["review_id"]
+    refused = person.refused("lease", "review", "release", number)
+    assert (refused["code"], refused["exit"]) == ("lease-holder", 5)
+    ended = ("lease", "review", "release", number, "--operator", "--reason", "stuck")
+    assert person.tfx(*ended).out == f"✓ {beta.name} no longer reviews task {number}\n"
+    told = beta.does("lease", "status", "--lease", review)["reviews"]
+    assert (told[0]["state"], told[0]["reason"]) == ("revoked", "stuck")
+    line = person.tfx("lease", "status", "--lease", review).out
+    assert f"task {number}: the review of {beta.name} ({review}), revoked" in line
+    assert ": stuck" in line
+    both = person.refused(*ended, "--agent", beta.name)
+    assert (both["code"], both["exit"]) == ("usage", 2)
+
+
 def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     agent: Agents, person: Person, number: str
 ) -> None:

@@ -114,9 +114,8 @@ def _moved(event: Event) -> Changes:
 
 
 def _deleted(event: Event) -> Changes:
+    """Leave the ended leases: what became of one is told until the task is forgotten (WK-D8)."""
     return [
-        (Change.LEASES_DROP, (event.stream,)),
-        (Change.REVIEWS_DROP, (event.stream,)),
         (Change.BLOCKERS_CLEAR, (event.stream,)),
         (Change.ARTIFACTS_DROP, (event.stream,)),
         (Change.TASK_BURY, (event.at_ms, event.at_ms, event.seq, event.stream)),

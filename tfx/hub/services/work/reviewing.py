@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tfx.errors import AccessDenied, StateConflict
 from tfx.hub.models import LeaseId
+from tfx.hub.services import notices
 from tfx.hub.services.work import people
 from tfx.hub.services.work.decisions import task_of
 from tfx.hub.services.work.recording import Asked, decide, recorded
@@ -90,10 +91,17 @@ class Reviewing:
                 if found is None and request.review_id is None:
                     return ReviewResult(review=None)
                 _must_be_its(task, who, found, request.review_id)
-                if found is not None:
+                if found is None:
+                    return ReviewResult(review=None)
+                if who.is_holder(found.agent, found.session):
                     reason = request.reason or "released"
                     reviews.end(tx, Kind.REVIEW_RELEASED, task, found, reason, who.actor, op)
-                return ReviewResult(review=None if found is None else review_view(tx, found))
+                else:
+                    reason = request.reason or "ended by the operator"
+                    reviews.end(tx, Kind.REVIEW_REVOKED, task, found, reason, who.actor, op)
+                    notices.review_lost(tx, task, found, reason)
+                ended = reviews.find(tx, found.id) or found
+                return ReviewResult(review=review_view(tx, ended))
 
             return recorded(tx, task, who, "review-release", guarded=False, work=work)
 
