@@ -16,7 +16,7 @@ from tfx.hub.services import endings
 from tfx.hub.services.life import identity_of, no_agent, open_session, own_name
 from tfx.hub.services.shapes import json_object
 from tfx.hub.store import agents
-from tfx.hub.store.events import Session
+from tfx.hub.store.events import RequestNoted, Session
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.agents import (
@@ -153,12 +153,14 @@ class Agents:
 
         def command(tx: Tx) -> tuple[bool, bool]:
             """Return what to answer, and whether this call ended it."""
-            if tx.done_before(name, op) is not None:
-                return True, False
+            before = tx.done_before(name, op)
+            if before is not None:
+                return not isinstance(before.body, RequestNoted), False
             known = agents.find(tx, name)
             if known is None:
                 raise no_agent(name)
             if known.session is None or request.lease_id not in {None, known.session}:
+                tx.note(f"agent/{name}", known.stream, "deregister")
                 return False, False
             endings.end_session(tx, known.session, name)
             agents.end_session(tx, known, "deregistered", op)

@@ -120,14 +120,17 @@ def end_session(tx: Tx, session: str | None, actor: AgentId) -> int:
         task = tasks.by_stream(tx, review.task)
         if task is not None:
             reviews.end(tx, Kind.REVIEW_REVOKED, task, review, SESSION_ENDED, actor, None)
+            notices.review_lost(tx, task, review, SESSION_ENDED)
     return len(held)
 
 
 def end_review(tx: Tx, task: TaskRow, reason: str, actor: AgentId) -> None:
-    """End the review of a task that is in review no more."""
+    """End the review of a task that is in review no more; the reviewer is told (WK-D8)."""
     review = reviews.active(tx, task.stream)
     if review is not None:
         reviews.end(tx, Kind.REVIEW_REVOKED, task, review, reason, actor, None)
+        if review.agent != actor:
+            notices.review_lost(tx, task, review, reason)
 
 
 def revoke(tx: Tx, task: TaskRow, lease: LeaseRow, reason: str, actor: AgentId) -> None:

@@ -11,8 +11,8 @@ from tfx.hub.models import AgentId, AgentState, DeadReason
 from tfx.hub.occupancy_models import InvocationState, SeatEnd, Tier
 from tfx.hub.services import endings
 from tfx.hub.services.life import AT_ONCE, no_agent, own_name
-from tfx.hub.store import agents, invocations, messages, occupancy
-from tfx.hub.store.events import AgentRetired
+from tfx.hub.store import agents, invocations, messages, occupancy, runs
+from tfx.hub.store.events import AgentRetired, RequestNoted
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.agents import (
     PruneAgentsRequest,
@@ -46,11 +46,13 @@ class Retiring:
         def command(tx: Tx) -> RetireResult:
             before = _retired_before(tx, caller.actor, op)
             if before is not None:
-                return RetireResult(agent_id=name, retired=True, dead_lettered=before.dead_lettered)
+                did = bool(before.together)
+                return RetireResult(agent_id=name, retired=did, dead_lettered=before.dead_lettered)
             known = agents.find(tx, name)
             if known is None:
                 raise no_agent(name)
             if known.retired_at_ms is not None:
+                tx.note(f"agent/{name}", known.stream, "retire")
                 return RetireResult(agent_id=name, retired=False, dead_lettered=0)
             dead = self._retire(tx, [known], caller.actor, "retired", op)
             return RetireResult(agent_id=name, retired=True, dead_lettered=dead)
@@ -76,6 +78,7 @@ class Retiring:
                 and tx.now_ms - self._life.seen(row) >= request.unseen_ms
             ]
             dead = 0 if request.dry_run else self._retire(tx, gone, caller.actor, "pruned", op)
+            runs.note(tx, "prune")
             return PruneAgentsResult(
                 agents=tuple(row.id for row in gone), dead_lettered=dead, dry_run=request.dry_run
             )
@@ -118,4 +121,6 @@ class Retiring:
 
 def _retired_before(tx: Tx, actor: AgentId, op: Op | None) -> AgentRetired | None:
     before = tx.done_before(actor, op)
+    if before is not None and isinstance(before.body, RequestNoted):
+        return AgentRetired(id="", reason="")  # nobody was
     return before.body if before is not None and isinstance(before.body, AgentRetired) else None

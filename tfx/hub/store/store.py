@@ -24,6 +24,7 @@ from tfx.hub.schema.identity import identify
 from tfx.hub.store import retention
 from tfx.hub.store.beats import Beats
 from tfx.hub.store.counters import Counters
+from tfx.hub.store.denials import Denials
 from tfx.hub.store.hub_clock import HubClock
 from tfx.hub.store.jobs import Committed, Job
 from tfx.hub.store.pulses import Pulses
@@ -60,6 +61,7 @@ class Store:
         self.beats = Beats()
         self.pulses = Pulses()
         self.counters = Counters()
+        self.denials = Denials()
         self.on_commit: Callable[[float], None] | None = None
         self.died: asyncio.Event = asyncio.Event()
         self.death: BaseException | None = None

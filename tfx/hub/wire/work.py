@@ -108,14 +108,17 @@ class LeaseView(Response, frozen=True, kw_only=True):
 
 
 class ReviewView(Response, frozen=True, kw_only=True):
-    """Who reviews a task."""
+    """Who reviews a task, or who did and how that ended."""
 
     review_id: LeaseId
     room: str
     task: int
+    state: LeaseState
     agent_id: AgentId
     session: str
     created_at_ms: int
+    ended_at_ms: int | None
+    reason: str | None
 
 
 class LockView(Response, frozen=True, kw_only=True):
