@@ -8,20 +8,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import stat
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tfx.core import copies, database, files
-from tfx.errors import InvalidRequest, NotFound, OperationFailed, TfxError
+from tfx.core import database, files
+from tfx.errors import OperationFailed, TfxError
 from tfx.hub.models import Durability
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import identify
-from tfx.hub.store import retention
+from tfx.hub.store import retention, snapshot
 from tfx.hub.store.beats import Beats
 from tfx.hub.store.counters import Counters
 from tfx.hub.store.denials import Denials
@@ -180,7 +178,7 @@ class Store:
         Reads on a connection of its own, so writes go on. Raises InvalidRequest `not-empty` for a
         file that is not an empty one of this user, and what `core.database` raises.
         """
-        return await asyncio.to_thread(self._snapshot, path)
+        return await asyncio.to_thread(snapshot.copy_into, self.path, self._vfs, path)
 
     def forgetting(self, streams: tuple[int, ...]) -> Callable[[Tx], int]:
         """Return the command that forgets streams; it saves the totals first (H-73)."""
@@ -250,22 +248,6 @@ class Store:
                 return query(Reader(connection, self.clock.now_ms()))
             finally:
                 self._reads.pop(key, None)
-
-    def _snapshot(self, path: Path) -> tuple[int, int]:
-        try:
-            found = path.lstat()
-        except OSError as error:
-            raise NotFound(f"there is no file at {path}", details={"path": str(path)}) from error
-        if not stat.S_ISREG(found.st_mode) or found.st_size or found.st_uid != os.geteuid():
-            raise InvalidRequest(f"{path} is not an empty file of yours", code="not-empty")
-        connection = database.open_reader(self.path, vfs=self._vfs)
-        try:
-            with database.errors_typed(str(path)), database.Snapshot(connection):
-                row = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchall()[0]
-                copies.copy_into(connection, path)
-        finally:
-            connection.close()
-        return path.stat().st_size, int(row[0] or 0)
 
     def _cut_old_reads(self) -> None:
         too_old = monotonic() - READ_AGE_CAP_S
