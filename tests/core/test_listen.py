@@ -70,11 +70,13 @@ def test_d48_a_mark_that_came_in_time_is_heard_by_who_stood_still_meanwhile(
     late_at_each_line(monkeypatch, tmp_path / "late")
 
     def until(said: bytes) -> bool:
+        (tmp_path / "go").touch()
         while not (tmp_path / "late").exists():
             time.sleep(0.01)
         return said.endswith(b"mark\n")
 
-    script = "echo first; echo mark; echo >late; sleep 300"
+    wait = "while [ ! -e go ]; do :; done"
+    script = f"echo first; {wait}; echo mark; echo >late; sleep 300"
     heard = listen(["sh", "-c", script], env=ENV, cwd=tmp_path, until=until, timeout_s=60)
     assert (heard.end, heard.stdout) == (End.MARK, b"first\nmark\n")
 
