@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tfx.core import listen
+from tfx.core import listen, streaming
 
 JUMP_S = 1_000.0
 
@@ -48,12 +48,13 @@ def of_a_command(place: Path, late: Path, *, goes_on: bool) -> dict[str, str]:
 def late_at_each_line(monkeypatch: pytest.MonkeyPatch, note: Path) -> None:
     """Let the time of every program that runs be up whenever a line is added to a file.
 
-    It holds for `listen` and for `process.run`, as they are called in this process.
+    It holds for `listen`, `stream` and `process.run`, as they are called in this process.
     """
 
     def monotonic() -> float:
         lines = note.read_bytes().count(b"\n") if note.exists() else 0
         return time.monotonic() + JUMP_S * lines
 
-    monkeypatch.setattr(listen, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
+    for module in (listen, streaming):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
     monkeypatch.setattr(subprocess, "_time", monotonic)
