@@ -169,15 +169,10 @@ def test_ev_b4_a_process_that_cannot_be_looked_at_is_not_dead() -> None:
 
 
 def test_a_process_that_ended_and_was_not_reaped_is_gone() -> None:
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    try:
-        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        assert start_token(child) is None
-        assert identify(child) is None
-    finally:
-        os.waitpid(child, 0)
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert start_token(child.pid) is None
+        assert identify(child.pid) is None
 
 
 def test_kill_running_ends_what_another_thread_waits_for() -> None:

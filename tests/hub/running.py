@@ -22,7 +22,7 @@ from tfx.hub.daemon import stop as stopping
 from tfx.hub.places import HubFiles
 from tfx.hub.state import RunWishes
 
-QUICK = stopping.Patience(request_s=5, sigterm_s=5, sigkill_s=5)
+QUICK = stopping.Patience(request_s=20, sigterm_s=20, sigkill_s=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class RunningHub:
         """SIGKILL the hub of this HOME, whoever started it, and wait until its lock is free."""
         holder = locks.holder(self.files.lock)
         os.kill(self.pid if holder is None else holder.pid, signal.SIGKILL)
-        assert locks.wait_until_free(self.files.lock, 10)
+        assert locks.wait_until_free(self.files.lock, 60)
 
     def again(self) -> RunningHub:
         """Start it again in the same HOME."""
@@ -152,7 +152,7 @@ class RunningHub:
 def start(home: Path, env: Mapping[str, str] | None = None, **extra: str) -> RunningHub:
     given = dict(env) if env is not None else bare_env(home, **extra)
     paths = Paths.resolve(given)
-    started = launch.start(paths, RunWishes(port=0))
+    started = launch.start(paths, RunWishes(port=0), limit_s=60)
     run = started.probe.recorded
     assert run is not None
     return RunningHub(
