@@ -48,7 +48,7 @@ def of_a_command(place: Path, late: Path, *, goes_on: bool) -> dict[str, str]:
 def late_at_each_line(monkeypatch: pytest.MonkeyPatch, note: Path) -> None:
     """Let the time of every program that runs be up whenever a line is added to a file.
 
-    It holds for `listen`, `stream` and `process.run`, as they are called in this process.
+    It holds for `listen` and `stream`, as they are called in this process.
     """
 
     def monotonic() -> float:
@@ -57,4 +57,18 @@ def late_at_each_line(monkeypatch: pytest.MonkeyPatch, note: Path) -> None:
 
     for module in (listen, streaming):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
-    monkeypatch.setattr(subprocess, "_time", monotonic)
+
+
+def late_once_there(monkeypatch: pytest.MonkeyPatch, note: Path) -> None:
+    """Let the time of the one `process.run` of a test be up once a file has a line.
+
+    What is left is looked at, not when it began: the program may be quicker than our next line.
+    """
+
+    def left(_: object, endtime: float | None) -> float | None:
+        if endtime is None:
+            return None
+        is_late = note.exists() and b"\n" in note.read_bytes()
+        return -1.0 if is_late else endtime - time.monotonic()
+
+    monkeypatch.setattr(subprocess.Popen, "_remaining_time", left)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.fakes import paths_of, script
-from tests.clock import late_at_each_line
+from tests.clock import late_once_there
 from tests.support import listing
 from tfx.agents.catalogue import find
 from tfx.agents.model import VersionRule
@@ -184,7 +184,7 @@ def test_s13_a_probe_sees_a_scratch_home_and_closed_input(home: Path, tmp_path: 
 def test_s13_a_hang_or_a_failure_is_an_unknown_version_with_its_reason(
     body: str, reason: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late_at_each_line(monkeypatch, tmp_path / "late")
+    late_once_there(monkeypatch, tmp_path / "late")
     program = script(tmp_path / "bin", "gemini", body.replace("LATE", str(tmp_path / "late")))
     version = probe_version(program, PATIENT, paths_of(home))
     assert isinstance(version, Unknown)
@@ -215,7 +215,7 @@ def test_d91_what_cannot_be_started_says_why(home: Path, tmp_path: Path) -> None
 def test_s13_a_probe_leaves_no_scratch_folder_behind(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late_at_each_line(monkeypatch, tmp_path / "late")
+    late_once_there(monkeypatch, tmp_path / "late")
     body = f'echo "$HOME" > {tmp_path}/where; mkdir "$HOME/a"; echo >{tmp_path}/late; sleep 600'
     program = script(tmp_path / "bin", "gemini", body)
     probe_version(program, PATIENT, paths_of(home))

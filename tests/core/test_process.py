@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.clock import late_at_each_line
+from tests.clock import late_once_there
 from tests.support import gone
 from tfx.core import pipes, process
 from tfx.core.identity import (
@@ -39,7 +39,7 @@ def test_run_kills_the_whole_group_at_the_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = tmp_path / "pid"
-    late_at_each_line(monkeypatch, note)
+    late_once_there(monkeypatch, note)
     script = f"sleep 300 & echo $! > {note}; wait"
     done = process.run(["sh", "-c", script], env=dict(os.environ), timeout_s=60)
     assert done.timed_out
