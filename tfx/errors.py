@@ -10,6 +10,7 @@ Knows nothing of the rest of the program; everything else may import it.
     ├── AuthenticationRequired    5  authentication-required
     ├── AccessDenied              5  access-denied
     ├── NotFound                  1  not-found
+    │   └── UnknownAgent          4  not-found          the hub knows no agent of that name
     ├── StateConflict             5  state-conflict     lock held, hub running, newer schema …
     │   └── LockHeld
     ├── UnsafeEnvironment         5  access-denied      no HOME, sudo with a foreign HOME
@@ -139,6 +140,19 @@ class NotFound(TfxError):
 
     code = "not-found"
     kind = Kind.NOT_FOUND
+
+
+class UnknownAgent(NotFound):
+    """No agent of the hub has that name (K-9: a named agent that is not there)."""
+
+    code = "unknown-agent"
+    exit = Exit.UNAVAILABLE
+
+
+class UnknownRecipient(UnknownAgent):
+    """A message is for a name that nobody registered (H-55)."""
+
+    code = "unknown-recipient"
 
 
 class StateConflict(TfxError):

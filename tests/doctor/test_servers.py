@@ -21,7 +21,7 @@ from tfx.doctor.model import Status
 SERVER = """#!{python}
 import json, os, sys, time
 here = os.path.dirname(os.path.abspath(__file__))
-with open(os.path.join(here, "seen.new"), "w") as file:
+with open(os.path.join(here, "seen.%d" % os.getpid()), "w") as file:
     json.dump({{"env": dict(os.environ), "argv": sys.argv[1:], "cwd": os.getcwd(),
                "pid": os.getpid()}}, file)
 os.replace(file.name, os.path.join(here, "seen.json"))

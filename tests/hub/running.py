@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tests.support import Ran, bare_env, tfx
 from tfx.core import locks, process
@@ -22,7 +22,8 @@ from tfx.hub.daemon import stop as stopping
 from tfx.hub.places import HubFiles
 from tfx.hub.state import RunWishes
 
-QUICK = stopping.Patience(request_s=20, sigterm_s=20, sigkill_s=20)
+PATIENT = stopping.Patience(request_s=60, sigterm_s=60, sigkill_s=60)
+"""A hub under load ends in order, too: its WAL is folded in and its last words are in its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +147,13 @@ class RunningHub:
         holder = locks.holder(self.files.lock)
         if locks.is_held(self.files.lock) and holder is not None:
             process.signal_exactly(holder.pid, holder.start_token, signal.SIGCONT)
-            stopping.stop(self.paths, QUICK)
+            stopping.stop(self.paths, PATIENT)
 
 
 def start(home: Path, env: Mapping[str, str] | None = None, **extra: str) -> RunningHub:
     given = dict(env) if env is not None else bare_env(home, **extra)
     paths = Paths.resolve(given)
-    started = launch.start(paths, RunWishes(port=0), limit_s=60)
+    started = launch.start(paths, RunWishes(port=0), limit_s=90)
     run = started.probe.recorded
     assert run is not None
     return RunningHub(
@@ -160,16 +161,14 @@ def start(home: Path, env: Mapping[str, str] | None = None, **extra: str) -> Run
     )
 
 
-_PORTS: Final = (18_000, 26_000)
-"""Below those that the kernel gives to who asks for any: nobody gets one by chance meanwhile."""
-
-
 def free_port() -> int:
-    """Return a port that nobody listens on, nor is given by the kernel or to another worker."""
-    lowest, highest = _PORTS
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    mine = range(lowest + int(worker) % 8 * ((highest - lowest) // 8), highest, 1)
-    for port in random.sample(mine[: (highest - lowest) // 8], 100):
+    """A port that nobody is on, of those that the system gives to nobody by itself.
+
+    A hub or a client of another test that asks for any port cannot be given it meanwhile.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = 10_000 + 1_000 * (worker % 8)
+    for port in random.sample(range(first, first + 1_000), 200):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,19 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.hub.bridging import BridgeClient
+from tests.hub.bridging import END_S, BridgeClient, patient
 from tests.hub.running import RunningHub
 from tests.hub.speaking import LEGACY, MODERN
+from tests.hub.waiting import until
 from tests.support import bare_env
 from tfx.core import locks
 
-QUICK = """
-import sys
-from tfx.hub.bridge import heart
-heart.EVERY_S = 0.1
-from tfx.hub.bridge.run import main
-sys.exit(main([]))
-"""
 ME = "me-and-nobody-else"
 
 
@@ -33,7 +26,7 @@ def bridges(home: Path) -> Iterator[Callable[..., BridgeClient]]:
 
     def start(version: str = LEGACY[-1], name: str = ME) -> BridgeClient:
         env = bare_env(home, TFX_AGENT_ID=name)
-        argv = (sys.executable, "-c", QUICK)
+        argv = patient(every_s=0.1)
         made.append(BridgeClient.start(env, cwd=home, argv=argv, version=version))
         return made[-1]
 
@@ -41,14 +34,6 @@ def bridges(home: Path) -> Iterator[Callable[..., BridgeClient]]:
     for each in made:
         with contextlib.suppress(OSError, ValueError):
             each.kill()
-
-
-def until(true: Callable[[], object]) -> None:
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.02)
-    pytest.fail("it did not happen")
 
 
 def runs(hub: RunningHub) -> list[Any]:
@@ -83,7 +68,7 @@ def test_ev_i1_a_killed_bridge_is_lost_by_the_probe(
     client.open()
     until(lambda: runs(hub))
     client.process.kill()
-    client.process.wait(20)
+    client.process.wait(END_S)
     assert hub.call("busy", agent_id=ME)["busy"] is False
     hub.call("invocations_probe")
     (run,) = runs(hub)

@@ -125,6 +125,15 @@ def test_s44_an_unknown_run_is_not_found_and_leaves_no_trace(machine: Machine) -
     assert not machine.state.exists()
 
 
+@pytest.mark.parametrize("short", ["1", "000001"])
+def test_s44_the_number_of_a_run_is_name_enough(machine: Machine, short: str) -> None:
+    machine.apply(machine.desired())
+    machine.engine().undo(short)
+    assert not machine.skill.exists()
+    with pytest.raises(NotFound):
+        machine.engine().undo("0")
+
+
 def test_s44_runs_tell_when_what_and_how_much(machine: Machine) -> None:
     machine.apply(machine.desired())
     machine.remove()

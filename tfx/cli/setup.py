@@ -50,7 +50,10 @@ def setup(
         bool, typer.Option("--purge", help="With --remove: also the hub's files, logs and caches.")
     ] = False,
     undo: Annotated[
-        str | None, typer.Option("--undo", metavar="RUN", help="Take back one earlier run.")
+        str | None,
+        typer.Option(
+            "--undo", metavar="RUN", help="Take back one earlier run, by its id or number."
+        ),
     ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="List the runs that --undo can take back.")

@@ -21,6 +21,7 @@ Row: TypeAlias = tuple[Value, ...]
 Connection: TypeAlias = apsw.Connection
 Error: TypeAlias = apsw.Error
 ConstraintError: TypeAlias = apsw.ConstraintError
+InterruptError: TypeAlias = apsw.InterruptError
 Vfs: TypeAlias = apsw.VFS
 VfsFile: TypeAlias = apsw.VFSFile
 
@@ -56,7 +57,7 @@ def sqlite_version() -> str:
 def error_of(error: Exception, path: str = "") -> TfxError:
     """Return the typed error for what SQLite reported; never holds values of rows."""
     where = f": {path}" if path else ""
-    details = {"sqlite": type(error).__name__, "path": path}
+    details = {"sqlite": type(error).__name__} | ({"path": path} if path else {})
     for kind, wanted, code, what in _CODES:
         if isinstance(error, kind):
             hint = _DAMAGED if code == "corrupt" else None

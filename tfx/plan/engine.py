@@ -13,8 +13,7 @@ from pathlib import Path
 
 from tfx import __version__
 from tfx.core.clock import Clock, SystemClock
-from tfx.core.files import is_file
-from tfx.errors import NotFound, OperationFailed, TfxError, UnsafeEnvironment
+from tfx.errors import OperationFailed, TfxError, UnsafeEnvironment
 from tfx.plan.actions import (
     Action,
     Desired,
@@ -119,16 +118,15 @@ class Engine:
 
     def plan_undo(self, run: str) -> Plan:
         """Return what `undo` would do. Raises NotFound for an unknown run."""
-        return plan_of(self._undo(run)(self.manifest()))
+        return plan_of(self._undo(self._state.run_named(run))(self.manifest()))
 
     def undo(self, run: str, progress: Progress | None = None) -> Report:
         """Revert one run where the disk still holds its result (S-44); a run of its own.
 
         Raises NotFound for an unknown run.
         """
-        if not is_file(self._state.journal(run)):
-            raise self._unknown(run)
-        return self._write(f"undo {run}", self._undo(run), progress)
+        named = self._state.run_named(run)
+        return self._write(f"undo {named}", self._undo(named), progress)
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that `undo` can take back, newest first; writes nothing."""
@@ -204,19 +202,10 @@ class Engine:
 
     def _undo(self, run: str) -> _Build:
         def build(manifest: Manifest) -> tuple[Step, ...]:
-            path = self._state.journal(run)
-            if not is_file(path):
-                raise self._unknown(run)
+            path = self._state.journal(self._state.run_named(run))
             return make_undo(read(path), Context(manifest, self._state, Flags(), None))
 
         return build
-
-    def _unknown(self, run: str) -> NotFound:
-        return NotFound(
-            f"there is no run {run} that can be taken back",
-            hint="tfx setup --runs",
-            details={"run": run},
-        )
 
     def _write(
         self, operation: str, build: _Build, progress: Progress | None, *, removing: bool = False

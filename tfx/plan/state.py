@@ -7,6 +7,7 @@ and empty directories (S-34).
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from pathlib import Path
 from tfx.core.clock import Clock, iso
 from tfx.core.files import PRIVATE_FILE, digest, fsync_dir, make_private_dir, read_plain, write_new
 from tfx.core.locks import Lock, holder, try_lock
-from tfx.errors import LockHeld, OperationFailed, StateConflict
+from tfx.errors import LockHeld, NotFound, OperationFailed, StateConflict
 from tfx.plan.actions import State
 
 KEPT_RUNS = 10
 _NAME_BYTES = 60
+_NUMBER = re.compile("[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,21 @@ class StateDir:
         """Return the runs that have a journal, oldest first."""
         names = _list(self.path / "journal")
         return tuple(sorted(item.stem for item in names if item.suffix == ".jsonl"))
+
+    def run_named(self, given: str) -> str:
+        """Return the run of an id, or of its number alone (`12` is `000012-…`).
+
+        Raises NotFound for a run that has no journal.
+        """
+        for run in self.journals():
+            number = run.split("-", 1)[0]
+            if given == run or (_NUMBER.fullmatch(given) and given.zfill(len(number)) == number):
+                return run
+        raise NotFound(
+            f"there is no run {given} that can be taken back",
+            hint="tfx setup --runs",
+            details={"run": given},
+        )
 
     def next_run(self, clock: Clock, last: str) -> str:
         """Return the id of a new run: a number that only rises, and the time for people."""

@@ -5,7 +5,7 @@ Opens no database; the worker does, and a running hub makes its own snapshots (K
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,8 +31,9 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One backup directory."""
+    """One backup directory; `name` is what `verify` and `restore` take."""
 
+    name: str
     directory: str
     health: Health
     reason: str | None
@@ -156,9 +157,10 @@ def _row(directory: Path) -> Row:
     found = manifest.read(directory)
     if found is None:
         why = f"it has no readable {manifest.NAME}"
-        return Row(str(directory), Health.DAMAGED, *(None,) * 7, why=why)
+        return Row(directory.name, str(directory), Health.DAMAGED, *(None,) * 7, why=why)
     health, what = _health(directory, found)
     return Row(
+        name=directory.name,
         directory=str(directory),
         health=health,
         reason=found.reason.value,
@@ -186,18 +188,7 @@ def _health(directory: Path, found: Manifest) -> tuple[Health, str | None]:
 
 
 def _as_damaged(row: Row, why: str) -> Row:
-    return Row(
-        row.directory,
-        Health.DAMAGED,
-        row.reason,
-        row.made_at_ms,
-        row.version,
-        row.schema_hash,
-        row.bytes,
-        row.sha256,
-        row.source,
-        why,
-    )
+    return replace(row, health=Health.DAMAGED, why=why)
 
 
 def _damaged(row: Row) -> Problem:

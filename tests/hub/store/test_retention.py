@@ -9,7 +9,7 @@ from tests.hub.store.test_rebuild import refolds_to_itself
 from tfx.core import copies, database
 from tfx.errors import StateConflict
 from tfx.hub.models import AgentId, Cursor, DefaultAction, HumanKind, Retention
-from tfx.hub.store import writer
+from tfx.hub.store import retention
 from tfx.hub.wire import admin, agents, humans, views
 from tfx.hub.wire.fields import empty_object
 
@@ -237,7 +237,7 @@ def test_h_73_h_74_the_file_stays_flat_under_steady_traffic(tmp_path: Path) -> N
     play(path, story)
     full = path.stat().st_size
     connection = database.open_writer(path)
-    while writer.vacuum_slice(connection):
+    while retention.vacuum_slice(connection):
         pass
     database.checkpoint(connection, truncate=True)
     connection.close()

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed
+from tests.hub.waiting import until_in_loop
 from tfx.errors import TfxError
 from tfx.hub.models import Caller
 from tfx.hub.wire import agents, leases, work
@@ -272,11 +273,12 @@ async def all_refused(
     return errors
 
 
-async def later(step: Awaitable[T]) -> asyncio.Future[T]:
+async def later(crew: Crew, step: Awaitable[T]) -> asyncio.Future[T]:
     """Begin something and let it come as far as the writer that is held."""
+    writer = crew.bed.core.store.writer
+    before = writer.pending
     task = asyncio.ensure_future(step)
-    for _ in range(20):
-        await asyncio.sleep(0.005)
+    await until_in_loop(lambda: task.done() or writer.pending > before)
     return task
 
 

@@ -88,8 +88,8 @@ def test_wk_l17_a_target_that_left_before_the_transaction_gets_nothing(act: Play
         ann, bob = await crew.hire("ann"), await crew.hire("bob")
         lease = await crew.owned(ann)
         async with crew.bed.writer_held():
-            leaving = await later(bob.leave())
-            handing = await later(ann.handoff(1, "bob", lease))
+            leaving = await later(crew, bob.leave())
+            handing = await later(crew, ann.handoff(1, "bob", lease))
         await leaving
         with refused("target-unreachable", "agent-unavailable"):
             await handing

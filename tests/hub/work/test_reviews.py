@@ -173,10 +173,10 @@ def test_wk_d7_a_review_is_claimed_inside_the_transaction(act: PlayCrew) -> None
         lease = await crew.owned(ann, "in_progress", "in_review")
         other = await crew.owned(cat, "in_progress", "in_review")
         async with crew.bed.writer_held():
-            moving = await later(ann.update(1, lease, status="in_progress"))
-            too_late = await later(bob.review(1))
-            handing = await later(cat.handoff(2, "bob", other))
-            own_now = await later(bob.review(2))
+            moving = await later(crew, ann.update(1, lease, status="in_progress"))
+            too_late = await later(crew, bob.review(1))
+            handing = await later(crew, cat.handoff(2, "bob", other))
+            own_now = await later(crew, bob.review(2))
         await moving
         await handing
         with refused("bad-status"):

@@ -34,7 +34,7 @@ PriorityOption = Annotated[
     int, typer.Option("--priority", metavar="N", min=1, max=9, help="9 is the most urgent.")
 ]
 TtlOption = Annotated[
-    float, typer.Option("--ttl", metavar="S", min=1, max=86_400, help="Seconds until it lapses.")
+    str, typer.Option("--ttl", metavar="TIME", help="When it lapses: 90 (seconds), 15m, 4h.")
 ]
 DeferredOption = Annotated[
     bool, typer.Option("--deferred", help="Keep it for a receiver that is not registered yet.")
@@ -64,7 +64,7 @@ def publish(
     topic: TopicOption = "message",
     payload: PayloadOption = None,
     priority: PriorityOption = 5,
-    ttl: TtlOption = 300,
+    ttl: TtlOption = "5m",
     deferred: DeferredOption = False,
     correlation_id: CorrelationOption = None,
     trace_id: TraceOption = None,
@@ -77,7 +77,8 @@ def publish(
     """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[PublishResult]]:
-        from tfx.cli.hub.calls import agent_of, body_of, call, milliseconds
+        from tfx.cli.durations import milliseconds_of
+        from tfx.cli.hub.calls import agent_of, body_of, call
         from tfx.hub.wire.messages import PublishResult
 
         fields = {
@@ -86,7 +87,7 @@ def publish(
             "topic": topic,
             "payload": body_of(text, payload),
             "priority": priority,
-            "ttl_ms": milliseconds(ttl),
+            "ttl_ms": milliseconds_of(ttl, "--ttl"),
             "deferred": deferred,
             "correlation_id": correlation_id,
             "trace_id": trace_id,
@@ -116,7 +117,7 @@ def ask(
     ] = 30,
     payload: PayloadOption = None,
     priority: PriorityOption = 5,
-    ttl: TtlOption = 300,
+    ttl: TtlOption = "5m",
     deferred: DeferredOption = False,
     trace_id: TraceOption = None,
     op_id: OpIdOption = None,
@@ -127,6 +128,7 @@ def ask(
     """
 
     def feature(screen: Screen, paths: Paths) -> Result[Answered[AskResult]]:
+        from tfx.cli.durations import milliseconds_of
         from tfx.cli.hub.calls import agent_of, call, milliseconds, object_of, text_of
         from tfx.hub.wire.messages import AskResult
 
@@ -138,7 +140,7 @@ def ask(
             "question": text_of(question),
             "payload": None if payload is None else object_of(text_of(payload), "--payload"),
             "priority": priority,
-            "ttl_ms": milliseconds(ttl),
+            "ttl_ms": milliseconds_of(ttl, "--ttl"),
             "await_response_ms": milliseconds(wait),
             "deferred": deferred,
             "trace_id": trace_id,

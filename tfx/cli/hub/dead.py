@@ -61,16 +61,17 @@ def replay(
     message_id: Annotated[
         str, typer.Argument(metavar="MESSAGE_ID", help="See `tfx hub dead list`.")
     ],
-    ttl: TtlOption = 300,
+    ttl: TtlOption = "5m",
     op_id: OpIdOption = None,
 ) -> None:
     """Send a dead letter again as a new message of the same trace."""
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[DeadReplayResult]]:
-        from tfx.cli.hub.calls import call, milliseconds
+        from tfx.cli.durations import milliseconds_of
+        from tfx.cli.hub.calls import call
         from tfx.hub.wire.views import DeadReplayResult
 
-        fields = {"message_id": message_id, "ttl_ms": milliseconds(ttl), "op_id": op_id}
+        fields = {"message_id": message_id, "ttl_ms": milliseconds_of(ttl, "--ttl"), "op_id": op_id}
         return call(paths, "dead_replay", fields, DeadReplayResult)
 
     def render(screen: Screen, data: Answered[DeadReplayResult]) -> None:

@@ -87,9 +87,10 @@ class Heart:
         place, attached = standing
         with Exchange(place.url, place.token) as exchange:
             lease = {"agent_id": attached.name, "lease_id": attached.session}
-            _call(exchange, "heartbeat", lease)
+            _call(exchange, "heartbeat", lease, LIMIT_S)
             if self._run is not None and self._run.agent == attached.name:
-                if _call(exchange, "invocation_beat", {"invocation_id": self._run.invocation}):
+                lives = {"invocation_id": self._run.invocation}
+                if _call(exchange, "invocation_beat", lives, LIMIT_S):
                     return
                 # declared lost, or the hub has another database: report it anew
                 self._key = secrets.token_hex(16)
@@ -107,12 +108,12 @@ class Heart:
             "title": f"bridge of {self._hub.client or ancestry.UNKNOWN_CLI}"[:200],
             "op_id": self._key,
         }
-        told = _call(exchange, "invocation_start", wanted)
+        told = _call(exchange, "invocation_start", wanted, LIMIT_S)
         return Run(str(told["invocation_id"]), agent) if told else None
 
 
 def _call(
-    exchange: Exchange, name: str, fields: Mapping[str, JsonValue], limit_s: float = LIMIT_S
+    exchange: Exchange, name: str, fields: Mapping[str, JsonValue], limit_s: float
 ) -> dict[str, JsonValue]:
     """Return what the hub answers, nothing for a refusal; raises OSError or HTTPException."""
     body = json.dumps(fields).encode("utf-8", "replace")

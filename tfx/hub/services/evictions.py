@@ -125,7 +125,7 @@ class Evictions:
 
 
 def living(tx: Tx, name: AgentId) -> AgentRow:
-    """Return an agent that is not retired; raises NotFound `unknown-agent`."""
+    """Return an agent that is not retired; raises UnknownAgent."""
     known = agents.find(tx, name)
     if known is None or known.retired_at_ms is not None:
         raise no_agent(name)

@@ -61,7 +61,7 @@ class Invocations:
     ) -> InvocationStartResult:
         """Record that a process runs; of kind `terminal` it occupies its agent (EV-B3).
 
-        Raises NotFound `unknown-agent` or `unknown-task`; StateConflict `receiver-busy` when
+        Raises UnknownAgent, NotFound `unknown-task`; StateConflict `receiver-busy` when
         another lives in the agent's terminal.
         """
         del caller

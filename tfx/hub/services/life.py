@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tfx.core.identity import Liveness, ProcessIdentity
-from tfx.errors import InvalidRequest, NotFound
+from tfx.errors import InvalidRequest, UnknownAgent
 from tfx.hub.models import HUB, AgentId, AgentState, Topic, agent_id, is_reserved
 from tfx.hub.services import endings
 from tfx.hub.store import agents, messages, views
@@ -137,6 +137,6 @@ def identity_of(facts: ProcessFacts | None) -> ProcessIdentity | None:
     )
 
 
-def no_agent(name: AgentId) -> NotFound:
+def no_agent(name: AgentId) -> UnknownAgent:
     """Return the error for a name that nobody has."""
-    return NotFound(f"no agent is called {name}", code="unknown-agent", hint="tfx hub agents")
+    return UnknownAgent(f"no agent is called {name}", hint="tfx hub agents")

@@ -37,7 +37,7 @@ class Occupancy:
         self._evictions = evictions
 
     async def busy(self, caller: Caller, request: BusyRequest) -> BusyResult:
-        """Say whether an agent is busy, by one row (EV-B2); raises NotFound `unknown-agent`."""
+        """Say whether an agent is busy, by one row (EV-B2); raises UnknownAgent."""
         del caller
         name = agent_id(request.agent_id, "agent_id")
 
@@ -60,7 +60,7 @@ class Occupancy:
     async def agents_free(self, caller: Caller, request: AgentsFreeRequest) -> AgentsFreeResult:
         """Evict who is proven gone, with `force` everybody; each is an event (EV-B6, EV-B10).
 
-        Raises NotFound `unknown-agent`, StateConflict `stale` for another generation.
+        Raises UnknownAgent, StateConflict `stale` for another generation.
         """
         name = agent_id(request.agent_id, "agent_id")
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from tfx.errors import AccessDenied, AgentUnavailable, NotFound, StateConflict
+from tfx.errors import (
+    AccessDenied,
+    AgentUnavailable,
+    NotFound,
+    StateConflict,
+    UnknownRecipient,
+)
 from tfx.hub.models import (
     HUB_PREFIX,
     OPERATOR,
@@ -116,16 +122,15 @@ def _outcome(request: Request, payload: bytes) -> str:
     return "declined" if members(payload).get("accepted") is False else "accepted"
 
 
-def _unknown(name: str, known: list[str]) -> NotFound:
+def _unknown(name: str, known: list[str]) -> UnknownRecipient:
     near = sorted(
         known,
         key=lambda each: difflib.SequenceMatcher(None, each, name).ratio(),
         reverse=True,
     )[:NAMES_SHOWN]
     what = "reserved for the hub" if name.startswith(HUB_PREFIX) else "not registered"
-    return NotFound(
+    return UnknownRecipient(
         f"{name} is {what}" + (f"; known: {', '.join(near)}" if near else ""),
-        code="unknown-recipient",
         hint="with deferred (--deferred) the message waits until the agent registers",
         details={"recipient": name, "known": list(near)},
     )

@@ -49,7 +49,7 @@ class Receivers:
     ) -> ReceiverHoldResult:
         """Hold a receiver, over a holder only when it is proven gone, or by force.
 
-        Raises StateConflict `receiver-busy` with the holder, NotFound `unknown-agent`,
+        Raises StateConflict `receiver-busy` with the holder, UnknownAgent,
         AccessDenied `operator-needed` for `force`; for the message what `begin_guard` raises.
         """
         name = agent_id(request.agent_id, "agent_id")

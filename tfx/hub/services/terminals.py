@@ -47,7 +47,7 @@ class Terminals:
     ) -> TerminalOpenResult:
         """Lock an agent, over another terminal only when that is proven gone.
 
-        Raises StateConflict `receiver-busy` with the holder, NotFound `unknown-agent`.
+        Raises StateConflict `receiver-busy` with the holder, UnknownAgent.
         """
         del caller
         name = agent_id(request.agent_id, "agent_id")

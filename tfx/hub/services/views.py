@@ -21,6 +21,7 @@ from tfx.hub.models import (
     TraceId,
     agent_id,
 )
+from tfx.hub.services.life import no_agent
 from tfx.hub.services.shapes import ENVELOPE_BYTES, OWED_SHOWN, fitting, owed_of
 from tfx.hub.store import agents as agent_rows
 from tfx.hub.store import views
@@ -132,9 +133,7 @@ class Views:
         def query(reader: Reader) -> StatusResult:
             row = agent_rows.find(reader, name)
             if row is None:
-                raise NotFound(
-                    f"no agent is called {name}", code="unknown-agent", hint="tfx hub agents"
-                )
+                raise no_agent(name)
             return self._status(
                 agent=self._view_agent(reader, row),
                 owes=owed_of(views.owed(reader, name, OWED_SHOWN * 4)),

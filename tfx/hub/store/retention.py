@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Final
 from tfx.hub.store.tally import Counted
 
 if TYPE_CHECKING:
+    from tfx.core import database
     from tfx.hub.models import Retention
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.tx import Tx
 
 PAGE: Final = 500
 BATCH: Final = 200
+VACUUM_PAGES: Final = 256
 
 # A message is open while a delivery is; a reply stays as long as the request that it answers.
 MESSAGES: Final = (
@@ -219,3 +221,12 @@ def _streams(source: Tx | Reader, sql: str, keep_ms: int, now: int) -> tuple[int
     if not keep_ms:
         return ()
     return tuple(int(row[0] or 0) for row in source.all(sql, (now - keep_ms, BATCH)))
+
+
+def vacuum_slice(connection: database.Connection) -> bool:
+    """Give a few free pages back to the file system; return True while there are more (H-74)."""
+    free = connection.pragma("freelist_count")
+    if not isinstance(free, int) or free == 0:
+        return False
+    connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
+    return free > VACUUM_PAGES

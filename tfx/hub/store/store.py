@@ -25,11 +25,12 @@ from tfx.hub.store import retention
 from tfx.hub.store.beats import Beats
 from tfx.hub.store.counters import Counters
 from tfx.hub.store.hub_clock import HubClock
+from tfx.hub.store.jobs import Committed, Job
 from tfx.hub.store.pulses import Pulses
 from tfx.hub.store.reader import Reader
 from tfx.hub.store.tally import Tally
 from tfx.hub.store.wakeups import APPENDED, Wakeups
-from tfx.hub.store.writer import Committed, Job, Writer
+from tfx.hub.store.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ READERS: Final = 2
 _logger = logging.getLogger("tfx.hub.store")
 _COMPANIONS: Final = ("-wal", "-shm", "-journal")
 READ_AGE_CAP_S: Final = 5.0
-"""A read that is older is cut off, so that it cannot pin the WAL (EV-S7)."""
+"""A read that is older is cut off, so that it cannot pin the WAL (EV-S7); it has a second try."""
 
 
 class Store:
@@ -227,6 +228,14 @@ class Store:
             self._writer.stop()
 
     def _read(self, query: Callable[[Reader], T]) -> T:
+        try:
+            return self._read_once(query)
+        except TfxError as error:
+            if not isinstance(error.__cause__, database.InterruptError):
+                raise
+        return self._read_once(query)  # slow, or this whole process stood still meanwhile
+
+    def _read_once(self, query: Callable[[Reader], T]) -> T:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = database.open_reader(self.path, vfs=self._vfs)
