@@ -23,7 +23,7 @@ from tfx.core.paths import Paths
 from tfx.core.process import kill_group, run
 from tfx.hub.daemon import stop as stopping
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180  # a guard against what hangs; a client may take long to start
 
 _SECRETS = re.compile(r"(?i)(bearer\s+|token[\"'=:\s]+)[^\s\"',}]+")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
