@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tfx.errors import (
     AccessDenied,
     AgentUnavailable,
+    AuthenticationRequired,
     InvalidRequest,
     StateConflict,
     TfxError,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_RECORDED: Final = (AccessDenied, StateConflict, AgentUnavailable)
+_RECORDED: Final = (AccessDenied, AuthenticationRequired, StateConflict, AgentUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ async def decide(
     def whole(tx: Tx) -> T | Refused:
         try:
             return command(tx)
-        except AccessDenied as error:
+        except (AccessDenied, AuthenticationRequired) as error:
             if asked is None:
                 raise
             return _unproven(tx, asked, error)
@@ -102,7 +103,7 @@ def recorded(
         return Refused(error)
 
 
-def _unproven(tx: Tx, asked: Asked, error: AccessDenied) -> Refused:
+def _unproven(tx: Tx, asked: Asked, error: AccessDenied | AuthenticationRequired) -> Refused:
     """Record the refusal of an actor; a lock comes first, whoever asks (WK-K1, WK-K6)."""
     request = asked.request
     number: int | None = getattr(request, "task", None)
