@@ -49,6 +49,7 @@ class WorkMachine(RuleBasedStateMachine):
         self.steps = 0
         self.seen: dict[int, list[LeaseView]] = {}
         self.epochs: dict[int, list[str]] = {}
+        self.begun = invariants.Begun()
         self.workers: dict[str, Worker] = {}
         self.begin()
         for name in ("ann", "bob", "cat"):
@@ -166,13 +167,34 @@ class WorkMachine(RuleBasedStateMachine):
         if ways and holder is not None:
             self.do(holder.update(task, status=ways[choice % len(ways)]))
 
-    @rule(name=NAMES, task=TASKS)
-    def assign_by_hand(self, name: str, task: int) -> None:
-        self.do(self.crew.person.update(task, status="assigned", assignee=name))
+    @rule(name=NAMES, task=TASKS, key=st.sampled_from([None, None, "x"]))
+    def assign_by_hand(self, name: str, task: int, key: str | None) -> None:
+        self.do(self.crew.boss.update(task, status="assigned", assignee=name, exclusive=key))
 
-    @rule(task=TASKS, status=STATUSES)
-    def move_by_hand(self, task: int, status: str) -> None:
-        self.do(self.crew.person.update(task, status=status))
+    @rule(name=NAMES, task=TASKS, key=st.sampled_from([None, "x"]))
+    def take_without_a_session(self, name: str, task: int, key: str | None) -> None:
+        fields = {"status": "assigned", "exclusive": key}
+        self.do(self.workers[name].bare.update(task, **fields))
+
+    @rule(task=TASKS, status=STATUSES, is_nobody=st.booleans())
+    def move_by_hand(self, task: int, status: str, *, is_nobody: bool) -> None:
+        who = self.crew.person if is_nobody else self.crew.boss
+        self.do(who.update(task, status=status))
+
+    @rule(task=TASKS, key=st.sampled_from(["x", "x", ""]), holds=st.booleans())
+    def exclude(self, task: int, key: str, *, holds: bool) -> None:
+        """An exclusion key comes or goes, during the work too."""
+        who = (self.holder(task) if holds else None) or self.crew.boss
+        self.do(who.update(task, exclusive=key))
+
+    @rule(name=NAMES, task=TASKS)
+    def take_what_is_anothers(self, name: str, task: int) -> None:
+        """Neither nobody nor an agent without its session gives back what is another's."""
+        assert self.do(self.crew.person.release(task)) is None
+        assert self.do(self.crew.person.update(task, assignee=name)) is None
+        rows = self.crew.bed.rows("SELECT assignee FROM tasks WHERE number = ?", task)
+        if rows != [(name,)]:
+            assert self.do(self.workers[name].bare.release(task)) is None
 
     @rule(task=TASKS, blocker=TASKS, fence=FENCES)
     def edit(self, task: int, blocker: int, fence: str) -> None:
@@ -306,6 +328,8 @@ class WorkMachine(RuleBasedStateMachine):
         invariants.one_owner_at_most(self.crew)
         self.epochs = invariants.epochs_only_rise(self.crew, self.epochs)
         invariants.nobody_reviews_its_own_work(self.crew)
+        invariants.no_rivals_are_at_work(self.crew)
+        self.begun = invariants.nothing_begins_behind_another(self.crew, self.begun)
         invariants.ev_p3_rows_carry_their_last_seq(self.crew)
 
     @invariant()

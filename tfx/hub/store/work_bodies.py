@@ -65,6 +65,8 @@ class TaskMoved(Body, frozen=True):
     instance: str | None = None
     label: str | None = None
     note: str | None = None
+    policy: bool = False
+    """By the hub, as its agents did as much as they may: the operator alone moves it on (WK-K8)."""
     rounds: int = 0
     session: str | None = None
 
