@@ -8,6 +8,7 @@ Knows nothing of the rest of the program; everything else may import it.
     ├── RefusedText               5  invalid-request    a text that cannot be passed on whole
     ├── BadSettings               2  invalid-request    tfx's own config.toml
     ├── AuthenticationRequired    5  authentication-required
+    │   └── ActorMissing              nobody in particular asks what an agent has to ask
     ├── AccessDenied              5  access-denied
     ├── NotFound                  1  not-found
     │   └── UnknownAgent          4  not-found          the hub knows no agent of that name
@@ -119,6 +120,12 @@ class AuthenticationRequired(TfxError):
     code = "authentication-required"
     kind = Kind.AUTHENTICATION_REQUIRED
     exit = Exit.REFUSED
+
+
+class ActorMissing(AuthenticationRequired):
+    """It takes an agent and its session, or the operator credential (WK-A1, WK-L13, K-28)."""
+
+    code = "actor-missing"
 
 
 class AccessDenied(TfxError):

@@ -138,7 +138,8 @@ def test_wk_d8_status_answers_for_task_agent_room_and_self(
     line = person.tfx("lease", "status", number).out
     assert f"✓ task {number}: {alpha.name}, epoch 0, lease " in line
     assert "until it is given back, beat" in line
-    assert person.refused("lease", "status", "--mine")["code"] == "actor-missing"
+    mine = person.refused("lease", "status", "--mine")
+    assert (mine["code"], mine["exit"]) == ("actor-missing", 5)
     two = person.refused("lease", "status", number, "--of", beta.name)
     assert (two["code"], two["exit"]) == ("usage", 2)
     gone = person.refused("lease", "status", "--lease", "never-was")
@@ -162,7 +163,8 @@ def test_wk_l25_a_beat_lists_what_is_held_and_an_old_one_is_a_warning(
     assert old.document["problems"][0]["code"] == "beat-not-taken"
     assert old.data == {"accepted": False, "leases": []}
     nobody = person.refused("lease", "beat")
-    assert (nobody["code"], nobody["exit"]) == ("actor-missing", 2)
+    assert (nobody["code"], nobody["exit"]) == ("actor-missing", 5)
+    assert nobody["kind"] == person.refused("lease", "claim", number)["kind"]
 
 
 def test_wk_d5_force_release_takes_the_lease_that_is_there_and_says_whose(
@@ -261,6 +263,8 @@ def test_k_28_what_only_a_person_may_is_refused_without_the_credential(
             ("lease", "lock", number),
             ("lease", "unlock", number),
             ("task", "update", number, "--operator", "--priority", "1"),
+            ("task", "attach", "file", "a.py", "--task", number, "--operator"),
+            ("lease", "release", number, "--operator"),
         ):
             assert person.refused(*words)["exit"] in {4, 5}, words
         assert person.does("task", "update", number, "--priority", "2")["task"]["priority"] == 2
@@ -272,7 +276,9 @@ def test_wk_l11_an_assignment_without_a_lease_is_no_authority(
     agent: Agents, person: Person, number: str
 ) -> None:
     alpha = agent("alpha")
-    given = person.does("task", "update", number, "--assignee", alpha.name)["task"]
+    give = ("task", "update", number, "--assignee", alpha.name)
+    assert person.refused(*give)["code"] == "actor-missing"
+    given = person.does(*give, "--operator")["task"]
     assert (given["status"], given["assignee"]["agent_id"]) == ("assigned", alpha.name)
     problem = alpha.refused("task", "update", number, "--status", "in_progress")
     assert (problem["code"], problem["exit"]) == ("lease-missing", 5)
@@ -281,6 +287,25 @@ def test_wk_l11_an_assignment_without_a_lease_is_no_authority(
         == f"an agent claims it: tfx lease claim {number}; how it stands: tfx lease status {number}"
     )
     assert alpha.does("lease", "claim", number)["task"]["status"] == "assigned"
+
+
+def test_wk_l24_what_an_agent_left_goes_on_by_the_credential_and_the_hint_says_so(
+    agent: Agents, person: Person, number: str
+) -> None:
+    alpha, beta = agent("alpha"), agent("beta")
+    alpha.does("lease", "claim", number)
+    alpha.hub.call("deregister", agent_id=alpha.name, lease_id=alpha.session)
+    attach = ("task", "attach", "file", "a.py", "--task", number)
+    release = ("lease", "release", number)
+    for words in (("task", "update", number, "--status", "cancelled"), attach, release):
+        problem = person.refused(*words)
+        assert (problem["code"], problem["exit"]) == ("actor-missing", 5)
+        assert problem["hint"] == "as the person at this machine: the same again with --operator"
+    problem = person.refused("lease", "release", number, "--agent", "somebody-else")
+    assert (problem["code"], problem["exit"]) == ("actor-mismatch", 5)
+    assert person.refused(*release, "--operator", "--agent", beta.name)["exit"] == 2
+    assert len(person.does(*attach, "--operator")["task"]["artifacts"]) == 1
+    assert person.does(*release, "--operator")["task"]["status"] == "accepted"
 
 
 def test_wk_a2_a_session_that_ended_is_told_what_to_do(agent: Agents, number: str) -> None:

@@ -189,6 +189,7 @@ def test_wk_l20_the_person_decides_with_the_credential_whoever_holds_it(
     problem = person.refused(*wish)
     assert (problem["code"], problem["exit"]) == ("actor-missing", 5)
     assert "tfx lease force-release 1" in problem["hint"]
+    assert "--operator" in problem["hint"]
     assert person.does(*wish, "--operator")["task"]["status"] == "cancelled"
     assert person.refused(*wish, "--operator", "--agent", "x-1")["exit"] == 2
     fence = ("--lease", lease["lease_id"], "--epoch", "0")

@@ -27,7 +27,8 @@ def test_k_27_outside_of_agents_it_is_the_person_who_is_no_worker(person: Person
     made = person.does("task", "add", "one", "--accept")["task"]
     assert made["author"] == "operator"
     problem = person.refused("lease", "claim", str(made["task"]))
-    assert problem["code"] == "actor-missing"
+    assert (problem["code"], problem["exit"]) == ("actor-missing", 5)
+    assert problem["kind"] == "authentication-required"
 
 
 def test_wk_a4_an_agent_that_is_only_named_has_no_session(hub: RunningHub, person: Person) -> None:
@@ -65,7 +66,8 @@ def test_wk_a2_a_session_that_is_not_the_agents_is_refused(agent: Agents, person
     wrong = ("--agent", beta.name, "--session", alpha.session)
     assert person.refused("lease", "claim", number, *wrong)["exit"] == 5
     alone = person.refused("lease", "claim", number, "--session", alpha.session)
-    assert (alone["code"], alone["exit"]) == ("actor-missing", 2)
+    assert (alone["code"], alone["exit"]) == ("usage", 2)
+    assert "--agent" in alone["message"]
 
 
 def test_k_27_worktrees_and_directories_below_are_on_the_board_of_their_repository(

@@ -21,6 +21,7 @@ from tfx.hub.store import (
     occupancy,
     retention,
     reviews,
+    task_story,
     tasks,
     tx,
     views,
@@ -46,7 +47,7 @@ SORTED = {
 def queries() -> Iterator[tuple[str, str]]:
     modules: tuple[ModuleType, ...] = (
         message_sql, messages, views, humans, agents, retention, tx, counters, tasks, leases,
-        reviews, occupancy, invocations,
+        reviews, occupancy, invocations, task_story,
     )  # fmt: skip
     for module in modules:
         for name, text in vars(module).items():

@@ -208,9 +208,9 @@ class Crew:
     async def assigned(self, name: str, *, status: str = "assigned") -> int:
         """Assign a fresh task by hand: an assignee without a lease."""
         task = await self.person.ready()
-        await self.person.update(task.task, status="assigned", assignee=name)
+        await self.boss.update(task.task, status="assigned", assignee=name)
         if status != "assigned":
-            await self.person.update(task.task, status=status)
+            await self.boss.update(task.task, status=status)
         return task.task
 
     def active(self) -> list[tuple[int, str, int]]:

@@ -217,9 +217,9 @@ def test_wk_l4_a_fresh_claim_needs_an_accepted_task_that_is_nobodys_or_mine(act:
         await person.ready()
         await person.update(2, status="cancelled")
         await person.ready()
-        await person.update(3, status="assigned", assignee="ann")
-        await person.update(3, status="in_progress")
-        await person.update(3, status="done")
+        await crew.boss.update(3, status="assigned", assignee="ann")
+        await crew.boss.update(3, status="in_progress")
+        await crew.boss.update(3, status="done")
         for task, status in ((1, "proposed"), (2, "cancelled"), (3, "done")):
             with refused("bad-status", "state-conflict") as error:
                 await ann.claim(task)
@@ -241,7 +241,7 @@ def test_wk_l4_a_reclaim_keeps_the_status_and_is_for_the_assignee_alone(
         ann, bob = await crew.hire("ann"), await crew.hire("bob")
         task = await crew.assigned("ann")
         for step in {"blocked": ("in_progress", "blocked"), "assigned": ()}.get(status, (status,)):
-            await crew.person.update(task, status=step)
+            await crew.boss.update(task, status=step)
         with pytest.raises(TfxError) as error:
             await bob.claim(task)
         assert error.value.kind.value in {"state-conflict", "access-denied"}

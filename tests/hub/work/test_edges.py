@@ -16,9 +16,9 @@ async def ready_ones(worker: Worker) -> list[int]:
 
 async def finish(crew: Crew, task: int) -> None:
     """Move an unleased accepted task to its end by hand."""
-    await crew.person.update(task, status="assigned", assignee="ann")
-    await crew.person.update(task, status="in_progress")
-    await crew.person.update(task, status="done")
+    await crew.boss.update(task, status="assigned", assignee="ann")
+    await crew.boss.update(task, status="in_progress")
+    await crew.boss.update(task, status="done")
 
 
 def test_wk_t11_a_task_is_ready_when_nothing_that_blocks_it_is_open(act: PlayCrew) -> None:

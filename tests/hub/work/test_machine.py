@@ -49,6 +49,7 @@ class WorkMachine(RuleBasedStateMachine):
         self.steps = 0
         self.seen: dict[int, list[LeaseView]] = {}
         self.epochs: dict[int, list[str]] = {}
+        self.begun = invariants.Begun()
         self.workers: dict[str, Worker] = {}
         self.begin()
         for name in ("ann", "bob", "cat"):
@@ -166,13 +167,45 @@ class WorkMachine(RuleBasedStateMachine):
         if ways and holder is not None:
             self.do(holder.update(task, status=ways[choice % len(ways)]))
 
-    @rule(name=NAMES, task=TASKS)
-    def assign_by_hand(self, name: str, task: int) -> None:
-        self.do(self.crew.person.update(task, status="assigned", assignee=name))
+    @rule(name=NAMES, task=TASKS, key=st.sampled_from([None, None, "x"]))
+    def assign_by_hand(self, name: str, task: int, key: str | None) -> None:
+        self.do(self.crew.boss.update(task, status="assigned", assignee=name, exclusive=key))
 
-    @rule(task=TASKS, status=STATUSES)
-    def move_by_hand(self, task: int, status: str) -> None:
-        self.do(self.crew.person.update(task, status=status))
+    @rule(name=NAMES, task=TASKS, key=st.sampled_from([None, "x"]))
+    def take_without_a_session(self, name: str, task: int, key: str | None) -> None:
+        fields = {"status": "assigned", "exclusive": key}
+        self.do(self.workers[name].bare.update(task, **fields))
+
+    @rule(task=TASKS, status=STATUSES, is_nobody=st.booleans())
+    def move_by_hand(self, task: int, status: str, *, is_nobody: bool) -> None:
+        who = self.crew.person if is_nobody else self.crew.boss
+        self.do(who.update(task, status=status))
+
+    @rule(some=st.sets(TASKS, min_size=1), key=st.sampled_from(["x", "x", ""]), holds=st.booleans())
+    def exclude(self, some: set[int], key: str, *, holds: bool) -> None:
+        """An exclusion key comes or goes, during the work too."""
+        for task in sorted(some):
+            who = (self.holder(task) if holds else None) or self.crew.boss
+            self.do(who.update(task, exclusive=key))
+
+    @rule(name=NAMES, task=TASKS, blocker=TASKS)
+    def give_and_think_again(self, name: str, task: int, blocker: int) -> None:
+        """Something comes up that comes first, before the one it was given to has begun."""
+        boss = self.crew.boss
+        self.do(boss.update(task, status="accepted"))
+        self.do(boss.update(task, status="assigned", assignee=name))
+        self.do(boss.update(task, blocked_by=[blocker]))
+        self.see_what_began()
+        self.note(self.do(self.worker(name).claim(task)))
+
+    @rule(name=NAMES, task=TASKS)
+    def take_what_is_anothers(self, name: str, task: int) -> None:
+        """Neither nobody nor an agent without its session gives back what is another's."""
+        assert self.do(self.crew.person.release(task)) is None
+        rows = self.crew.bed.rows("SELECT assignee FROM tasks WHERE number = ?", task)
+        if rows != [(name,)]:
+            assert self.do(self.crew.person.update(task, assignee=name)) is None
+            assert self.do(self.workers[name].bare.release(task)) is None
 
     @rule(task=TASKS, blocker=TASKS, fence=FENCES)
     def edit(self, task: int, blocker: int, fence: str) -> None:
@@ -238,6 +271,22 @@ class WorkMachine(RuleBasedStateMachine):
     def judge(self, name: str, task: int, status: str) -> None:
         self.do(self.workers[name].update(task, status=status))
 
+    @rule(to=NAMES, task=TASKS, hands_on=st.booleans())
+    def a_former_owner_judges(self, to: str, task: int, *, hands_on: bool) -> None:
+        """Who has a task begins it and passes it on; another puts it into review."""
+        former = self.holder(task)
+        if former is None or former.name == to:
+            return
+        self.do(former.update(task, status="in_progress"))
+        if hands_on:
+            self.do(former.handoff(task, to))
+        else:
+            self.do(former.release(task))
+            self.note(self.do(self.worker(to).claim(task)))
+        self.do(self.workers[to].update(task, status="in_review"))
+        self.do(former.review(task))
+        self.do(former.update(task, status="merged"))
+
     @rule(name=NAMES, task=TASKS)
     def end_review(self, name: str, task: int) -> None:
         self.do(self.workers[name].end_review(task))
@@ -251,6 +300,14 @@ class WorkMachine(RuleBasedStateMachine):
     def unlock_everything(self) -> None:
         for task in (None, 1, 2, 3, 4):
             self.do(self.crew.boss.unlock(task))
+
+    @rule(name=NAMES, task=TASKS, status=st.sampled_from(["in_progress", "in_review", "cancelled"]))
+    def too_many_turns(self, name: str, task: int, status: str) -> None:
+        for _ in range(3):
+            self.turn(name, task)
+        holder = self.holder(task)
+        if holder is not None:
+            self.do(holder.update(task, status=status))
 
     @rule(name=NAMES, task=TASKS)
     def turn(self, name: str, task: int) -> None:
@@ -306,7 +363,12 @@ class WorkMachine(RuleBasedStateMachine):
         invariants.one_owner_at_most(self.crew)
         self.epochs = invariants.epochs_only_rise(self.crew, self.epochs)
         invariants.nobody_reviews_its_own_work(self.crew)
+        invariants.no_rivals_are_at_work(self.crew)
+        self.see_what_began()
         invariants.ev_p3_rows_carry_their_last_seq(self.crew)
+
+    def see_what_began(self) -> None:
+        self.begun = invariants.nothing_begins_behind_another(self.crew, self.begun)
 
     @invariant()
     def the_projections_equal_a_fold_of_the_log(self) -> None:

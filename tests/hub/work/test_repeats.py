@@ -99,7 +99,7 @@ def test_wk_l14_what_is_attached_again_as_something_else_becomes_that(act: PlayC
 def test_wk_d5_a_task_that_only_a_name_has_is_forced_free(act: PlayCrew) -> None:
     async def story(crew: Crew) -> None:
         await crew.person.ready()
-        await crew.person.update(1, status="assigned", label="Bob")
+        await crew.boss.update(1, status="assigned", label="Bob")
         freed = await crew.boss.force(1, no_lease=True)
         assert (freed.released, freed.task.status.value) == (None, "accepted")
         assert freed.task.assignee is None

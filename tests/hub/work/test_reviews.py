@@ -161,8 +161,8 @@ def test_wk_r5_a_merge_needs_a_reviewer_who_is_not_the_holder(act: PlayCrew) -> 
         assert [row[:3] for row in crew.leases(1)] == [(0, "ann", "revoked")]
         assert (await bob.update(1, status="done")).status == "done"
         unleased = await crew.assigned("ann", status="in_review")
-        for who in (crew.person, bob.bare):
-            with refused("review-missing", "state-conflict"):
+        for who, code in ((crew.person, "actor-missing"), (bob.bare, "actor-mismatch")):
+            with refused(code):  # it is ann's: neither the credential nor the reviewer's session
                 await who.update(unleased, status="merged")
 
     act(story)

@@ -44,9 +44,9 @@ async def step(crew: Crew, reviewer: Worker, task: int, status: str) -> None:
         await reviewer.review(task)
         await reviewer.update(task, status=status)
     elif status == "assigned":
-        await crew.person.update(task, status=status, assignee="ann")
+        await crew.boss.update(task, status=status, assignee="ann")
     else:
-        await crew.person.update(task, status=status)
+        await crew.boss.update(task, status=status)
 
 
 def test_wk_t1_the_table_of_the_machine_is_that_of_the_design() -> None:
@@ -71,7 +71,7 @@ def test_wk_t1_only_the_listed_transitions_work_and_a_refusal_lists_them(
                 continue
             fields = {"assignee": "ann"} if after == "assigned" else {}
             with refused("bad-transition", "invalid-request") as error:
-                await crew.person.update(task, status=after, **fields)
+                await crew.boss.update(task, status=after, **fields)
             allowed = error.value.details["allowed"]
             assert isinstance(allowed, list)
             assert {str(each) for each in allowed} == NEXT[before]
@@ -244,10 +244,10 @@ def test_wk_t7_a_list_shows_what_is_open_in_order_of_creation(act: PlayCrew) -> 
         for number in range(1, 7):
             await person.ready(f"task {number}", priority=number)
         await person.update(2, status="cancelled")
-        await person.update(4, status="assigned", assignee="ann")
-        await person.update(4, status="in_progress")
-        await person.update(4, status="done")
-        await person.update(5, status="assigned", assignee="ann")
+        await crew.boss.update(4, status="assigned", assignee="ann")
+        await crew.boss.update(4, status="in_progress")
+        await crew.boss.update(4, status="done")
+        await crew.boss.update(5, status="assigned", assignee="ann")
         await crew.boss.delete(6)
         seen = await person.board()
         assert (seen.room, [line.task for line in seen.tasks]) == (ROOM, [1, 3, 5])
@@ -290,7 +290,7 @@ def test_wk_t10_a_missing_key_is_filled_in_where_the_labels_match(act: PlayCrew)
     async def story(crew: Crew) -> None:
         ann, bob = await crew.hire("ann"), await crew.hire("bob")
         await crew.person.ready()
-        given = await crew.person.update(1, status="assigned", label="ann")
+        given = await crew.boss.update(1, status="assigned", label="ann")
         assert given.assignee is not None
         assert (given.assignee.label, given.assignee.agent_id) == ("ann", None)
         with refused("bad-status"):

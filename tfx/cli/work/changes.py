@@ -143,12 +143,13 @@ def attach(
     agent: AgentOption = None,
     session: SessionOption = None,
     room: RoomOption = None,
+    operator: OperatorOption = False,
     op_id: OpIdOption = None,
 ) -> None:
     """Attach a branch, PR, file, commit or link to a task."""
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[TaskResult]]:
-        from tfx.cli.work.calls import path_of, word_of, worked
+        from tfx.cli.work.calls import decided, path_of, word_of
         from tfx.cli.work.who import Wishes
         from tfx.hub.wire.work import TaskResult
         from tfx.hub.work_models import ArtifactKind
@@ -163,7 +164,8 @@ def attach(
             "no_lease": no_lease,
             "op_id": op_id,
         }
-        return worked(paths, Wishes(agent, session, room), "work_attach", TaskResult, fields)
+        wishes = Wishes(agent, session, room)
+        return decided(paths, wishes, "work_attach", TaskResult, fields, operator=operator)
 
     finish(ctx, "task attach", feature, _show_changed)
 

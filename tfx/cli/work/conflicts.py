@@ -50,7 +50,10 @@ def _allowed(details: Mapping[str, JsonValue], task: str) -> str | None:
 
 def _by_the_person(details: Mapping[str, JsonValue], task: str) -> str:
     if details.get("holder"):
-        return f"as the person at this machine: tfx lease force-release {task} --reason TEXT"
+        take = f"tfx lease force-release {task} --reason TEXT"
+        return f"as the person at this machine: {take}, or the same again with --operator"
+    if details.get("assignee"):
+        return "as the person at this machine: the same again with --operator"
     return "run it inside the agent, or add --agent NAME --session ID"
 
 

@@ -136,12 +136,13 @@ def release(
     agent: AgentOption = None,
     session: SessionOption = None,
     room: RoomOption = None,
+    operator: OperatorOption = False,
     op_id: OpIdOption = None,
 ) -> None:
     """Give a task back unfinished, for anybody to claim."""
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[ReleaseResult]]:
-        from tfx.cli.work.calls import worked
+        from tfx.cli.work.calls import decided
         from tfx.cli.work.who import Wishes
         from tfx.hub.wire.leases import ReleaseResult
 
@@ -153,7 +154,8 @@ def release(
             "no_lease": no_lease,
             "op_id": op_id,
         }
-        return worked(paths, Wishes(agent, session, room), "work_release", ReleaseResult, fields)
+        wishes = Wishes(agent, session, room)
+        return decided(paths, wishes, "work_release", ReleaseResult, fields, operator=operator)
 
     finish(ctx, "lease release", feature, _show_released)
 

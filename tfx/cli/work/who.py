@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx.cli.hub.calls import identity
-from tfx.errors import InvalidRequest, NotFound
+from tfx.errors import ActorMissing, InvalidRequest, NotFound
 from tfx.hub import ancestry
 from tfx.hub.models import StatusScope
 from tfx.hub.wire.views import StatusResult
@@ -50,9 +50,12 @@ class Speaker:
         return {"agent_id": self.agent, "room": self.room}
 
     def required(self, why: str) -> str:
-        """Return the agent; raises InvalidRequest `actor-missing` for the person."""
+        """Return the agent; raises ActorMissing for the person."""
         if self.agent is None:
-            raise _nobody(why)
+            raise ActorMissing(
+                f"{why}, and this does not run inside an agent that the hub knows",
+                hint="run it inside the agent, or add --agent NAME --session ID",
+            )
         return self.agent
 
     @property
@@ -78,7 +81,9 @@ def speaker(paths: Paths, client: HubClient, wishes: Wishes) -> Speaker:
             agent = found.agent_id
             session = session or found.lease_id
     if session is not None and agent is None:
-        raise _nobody("--session needs an agent")
+        raise InvalidRequest(
+            "--session is the session of an agent: name it with --agent", code="usage"
+        )
     registered = None
     if agent is not None and session is not None and wishes.room is None:
         registered = _workspace_of_agent(client, agent)
@@ -121,11 +126,3 @@ def _workspace_of_agent(client: HubClient, agent: str) -> str | None:
     except NotFound:
         return None  # the hub says what is wrong with it when it is asked to work
     return None if found is None else found.workspace
-
-
-def _nobody(why: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{why}, and this does not run inside an agent that the hub knows",
-        code="actor-missing",
-        hint="run it inside the agent, or add --agent NAME --session ID",
-    )

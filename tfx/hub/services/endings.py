@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tfx.errors import TfxError
 from tfx.hub.models import HUB, AgentId
 from tfx.hub.services import notices
-from tfx.hub.store import leases, reviews, runs, tasks
+from tfx.hub.store import leases, reviews, runs, task_story, tasks
 from tfx.hub.store.kinds import Kind
 from tfx.hub.work_models import TaskStatus
 
@@ -28,8 +28,11 @@ CHANGED: Final = "completed or ownership changed"
 
 
 def expire(tx: Tx, task: TaskRow, lease: LeaseRow) -> None:
-    """End a lease whose time is over; the task is accepted again unless it is in review."""
-    keeps = task.status == TaskStatus.IN_REVIEW
+    """End a lease whose time is over; the task is accepted again unless it waits for a verdict.
+
+    That is a review, or the person where the policy has blocked it (WK-K8): it stays as it is then.
+    """
+    keeps = task.status == TaskStatus.IN_REVIEW or task_story.stopped_by_policy(tx, task)
     status = None if keeps else TaskStatus.ACCEPTED.value
     leases.end(tx, Kind.WORK_EXPIRED, task, lease, EXPIRED, HUB, status=status)
     notices.lost(tx, task, lease, EXPIRED)

@@ -71,6 +71,8 @@ class TaskMoved(Body, frozen=True):
     lease: str | None = None
     """With `epoch` what the task was held by when this was decided (WK-K6); no row shows it."""
     note: str | None = None
+    policy: bool = False
+    """By the hub, as its agents did as much as they may: the operator alone moves it on (WK-K8)."""
     rounds: int = 0
     session: str | None = None
 

@@ -20,6 +20,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _STATUS_OF_CODE: Mapping[str, int] = {
+    "actor-missing": 403,  # the bearer is right: 401 would send the client for another one
     "bad-host": 421,
     "bad-origin": 403,
     "method-not-allowed": 405,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tfx.errors import AccessDenied, InvalidRequest, StateConflict
+from tfx.errors import AccessDenied, ActorMissing, InvalidRequest, StateConflict
 from tfx.hub.services.life import own_name
 from tfx.hub.services.work import moves
-from tfx.hub.services.work.claiming import claim
+from tfx.hub.services.work.claiming import claim, must_be_ready
 from tfx.hub.store import leases
 from tfx.hub.work_models import TaskStatus
 
@@ -39,7 +39,7 @@ def claim_for(
     Return whether a lease was minted: then its event carries the key of the request.
     """
     if who.agent is None or who.session is None:
-        raise AccessDenied("a claim needs an agent and its session", code="actor-missing")
+        raise ActorMissing("a claim needs an agent and its session")
     if request.assignee not in {None, who.agent}:
         raise use_handoff(task)
     holder = leases.Holder(who.agent, who.session, label=request.label or who.agent)
@@ -48,17 +48,24 @@ def claim_for(
 
 
 def given(
-    task: TaskRow, who: Worker, held: LeaseRow | None, request: TaskUpdateRequest
+    tx: Tx, task: TaskRow, who: Worker, held: LeaseRow | None, request: TaskUpdateRequest
 ) -> moves.Given:
     """Return whom a task is given to; it never gets a time to live by that (WK-D1).
 
-    Agents give to themselves only and nobody gives away what is claimed. Raises StateConflict
-    `use-handoff`, AccessDenied `actor-mismatch`, InvalidRequest `bad-transition`.
+    Agents give to themselves only, the operator to anybody (WK-T9); nobody gives away what is
+    claimed, or what is not ready (WK-T11). Raises StateConflict `use-handoff` or `not-ready`,
+    ActorMissing, AccessDenied `actor-mismatch`, InvalidRequest `bad-transition`.
     """
     if held is not None or who.is_supervised:
         raise use_handoff(task)
     assignee = who.agent if request.assignee is None else own_name(request.assignee)
-    if who.agent is not None and assignee != who.agent:
+    if who.agent is None and not who.is_operator:
+        raise ActorMissing(
+            "a task is given to somebody by the operator credential; an agent takes it itself",
+            hint="tfx task update --operator",
+            details={"task": task.number, "assignee": assignee or request.label},
+        )
+    if assignee != who.agent and not who.is_operator:
         raise AccessDenied(
             "an agent gives a task to itself only",
             code="actor-mismatch",
@@ -71,6 +78,7 @@ def given(
             "a task that is given to somebody becomes assigned", details={"field": "status"}
         )
     moves.check(task, TaskStatus.ASSIGNED)
+    must_be_ready(tx, task)
     return moves.Given(assignee, request.label or assignee)
 
 

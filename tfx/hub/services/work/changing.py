@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tfx.errors import AccessDenied, InvalidRequest, StateConflict
+from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.services import endings
-from tfx.hub.services.work import admission, assigning, edges, moves, people
+from tfx.hub.services.work import (
+    admission,
+    assigning,
+    claiming,
+    edges,
+    judging,
+    moves,
+    people,
+    policy,
+    reopening,
+)
 from tfx.hub.services.work.decisions import (
     compare,
     may_change,
@@ -17,7 +27,7 @@ from tfx.hub.services.work.decisions import (
     task_of,
 )
 from tfx.hub.services.work.recording import Asked, decide, recorded
-from tfx.hub.store import reviews, tasks
+from tfx.hub.store import tasks
 from tfx.hub.store.ops import op_of
 from tfx.hub.store.work_bodies import ArtifactAttached, TaskChanged
 from tfx.hub.wire.work import TaskAttachRequest, TaskResult, TaskUpdateRequest
@@ -126,16 +136,20 @@ class Changing:
         giving = not claims and assigning.is_giving(task, request)
         if not claims:
             may_change(tx, task, who, held, verdict=not edits and not giving)
-        given = assigning.given(task, who, held, request) if giving else None
+        given = assigning.given(tx, task, who, held, request) if giving else None
         target = None
         if request.wanted is not None and not (giving or claims):
             moves.check(task, request.wanted)
+            policy.must_be_free(tx, task, who)
             target = moves.limited(task, request.wanted, self._limits.review_rounds)
-            _may_move(tx, task, who, target)
+            if target is TaskStatus.MERGED:
+                judging.must_be_its_judge(tx, task, who)
         changed = None
         if edits or (request.note is not None and target is None):
             changed = _changed(tx, task, request)
+            claiming.must_fit(tx, task, changed, begins=claims or giving)
             self._no_twin(tx, task, request)
+        reopening.must_be_alone(tx, task, target, changed)
         # every check but those of a claim is done: from here on events are appended
         if claims and assigning.claim_for(tx, task, who, request, op):
             op = None
@@ -158,10 +172,13 @@ class Changing:
         op: Op | None,
     ) -> None:
         note = request.note
-        if target is not request.wanted:
+        is_limit = target is not request.wanted
+        if is_limit:
             note = f"policy: {task.rounds} review rounds are the limit; a person has to decide"
         for step in moves.path_of(task, target):
-            moves.move(tx, tasks.by_stream(tx, task.stream) or task, step, who, note, op)
+            by_policy = is_limit and step is target
+            now = tasks.by_stream(tx, task.stream) or task
+            moves.move(tx, now, step, who, note, op, by_policy=by_policy)
             op = None
 
     def _attach(  # noqa: PLR0917  (one request in its transaction)
@@ -251,25 +268,6 @@ def _verb(request: TaskUpdateRequest) -> str:
 def _is_guarded(request: TaskUpdateRequest) -> bool:
     edits = any(getattr(request, name) is not None for name in (*_EDITS, "assignee", "label"))
     return edits or request.wanted not in moves.UNGUARDED
-
-
-def _may_move(tx: Tx, task: TaskRow, who: Worker, target: TaskStatus) -> None:
-    """Let a merge pass only with a reviewer who is not the one that did the work (WK-R5)."""
-    if target is not TaskStatus.MERGED or who.is_operator:
-        return
-    if who.agent is not None and who.agent == task.assignee:
-        raise AccessDenied(
-            f"task {task.number} is {who.agent}'s own work: its reviewer merges it",
-            code="self-review",
-            details={"task": task.number},
-        )
-    if reviews.active(tx, task.stream) is None:
-        raise StateConflict(
-            f"task {task.number} has no reviewer: a merge needs one",
-            code="review-missing",
-            hint="tfx lease review",
-            details={"task": task.number},
-        )
 
 
 def _changed(tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> TaskChanged:

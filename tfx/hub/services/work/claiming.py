@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tfx.hub.store.leases import Holder, LeaseRow
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Op, Tx
+    from tfx.hub.store.work_bodies import TaskChanged
 
 
 def claim(tx: Tx, task: TaskRow, holder: Holder, op: Op | None) -> LeaseRow:
@@ -54,10 +55,12 @@ def _status_after(tx: Tx, task: TaskRow, holder: Holder) -> TaskStatus:
         task.assignee is None and task.label is not None and task.label in _names_of(tx, holder)
     )
     if status in OWNED and is_mine:
+        if task.session is None:  # given by hand: nobody has had it by a lease yet
+            must_be_ready(tx, task)
         return status
     is_free = is_mine or (task.assignee is None and task.label is None)
     if status is TaskStatus.ACCEPTED and is_free:
-        _must_be_ready(tx, task)
+        must_be_ready(tx, task)
         return TaskStatus.ASSIGNED
     whose = task.assignee or task.label
     what = f"{task.status}, {whose}'s" if whose else task.status
@@ -81,11 +84,44 @@ def _names_of(tx: Tx, holder: Holder) -> set[object]:
     return {holder.agent, label} if isinstance(label, str) else {holder.agent}
 
 
-def _must_be_ready(tx: Tx, task: TaskRow) -> None:
+def must_be_ready(tx: Tx, task: TaskRow) -> None:
+    """Refuse to begin a task that waits for another, or beside its rival (WK-T11).
+
+    Raises StateConflict `not-ready`, whoever asks.
+    """
     open_ones = tasks.numbers(tx, tasks.OPEN_BLOCKERS, (task.stream,))
-    rivals: tuple[int, ...] = ()
-    if task.exclusive is not None:
-        rivals = tasks.numbers(tx, tasks.RIVALS, (task.room, task.exclusive, task.stream))
+    _must_not_wait(task, open_ones, _rivals(tx, task, task.exclusive))
+
+
+def must_fit(tx: Tx, task: TaskRow, edited: TaskChanged, *, begins: bool) -> None:
+    """Refuse an edit that gives work under way, or begun by the same request, what it waits for.
+
+    An exclusion key is compared with what its rivals do now; a blocker may come up during the work,
+    but nothing begins behind one (WK-T11). Raises StateConflict `not-ready`.
+    """
+    is_owned = task.status in OWNED
+    if not (is_owned or begins):
+        return
+    open_ones: list[int] = []
+    if not is_owned:
+        known = (tasks.by_stream(tx, each) for each in edited.blockers)
+        open_ones = [
+            each.number
+            for each in known
+            if each is not None and each.closed_at_ms is None and each.deleted_at_ms is None
+        ]
+    is_same = is_owned and edited.exclusive == task.exclusive
+    rivals = () if is_same else _rivals(tx, task, edited.exclusive)
+    _must_not_wait(task, tuple(open_ones), rivals)
+
+
+def _rivals(tx: Tx, task: TaskRow, exclusive: str | None) -> tuple[int, ...]:
+    if exclusive is None:
+        return ()
+    return tasks.numbers(tx, tasks.RIVALS, (task.room, exclusive, task.stream))
+
+
+def _must_not_wait(task: TaskRow, open_ones: tuple[int, ...], rivals: tuple[int, ...]) -> None:
     if open_ones or rivals:
         why = [f"blocked by {each}" for each in open_ones]
         why += [f"not beside {each}" for each in rivals]

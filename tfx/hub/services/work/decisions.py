@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tfx.errors import (
     AccessDenied,
+    ActorMissing,
     NotFound,
     StateConflict,
 )
@@ -132,15 +133,15 @@ def lost(tx: Tx, task: TaskRow, old: LeaseRow) -> StateConflict:
 def may_change(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow | None, *, verdict: bool) -> None:
     """Let the holder change a task, and its reviewer give a verdict (WK-L10, WK-L11, WK-L13).
 
-    `verdict` is True for a change of status and note alone. Raises AccessDenied `actor-missing`,
-    `lease-kind` or `lease-holder`, StateConflict `lease-missing`.
+    Without a lease an agent that names no session may change what is its own or nobody's (WK-A4).
+    `verdict` is True for a change of status and note alone. Raises ActorMissing, AccessDenied
+    `lease-kind`, `lease-holder` or `actor-mismatch`, StateConflict `lease-missing`.
     """
     if who.is_operator:
         return
     if held is not None and who.agent is None:
-        raise AccessDenied(
+        raise ActorMissing(
             f"task {task.number} is held by {held.agent}: only its holder may change it",
-            code="actor-missing",
             hint="tfx lease force-release",
             details=_held(task, held),
         )
@@ -164,19 +165,47 @@ def may_change(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow | None, *, ver
             hint="tfx lease claim",
             details={"task": task.number, "assignee": task.assignee},
         )
+    must_be_its(task, who)
+
+
+def must_be_its(task: TaskRow, who: Worker) -> None:
+    """Let an OWNED task without a lease be changed by the agent it is given to, or the operator.
+
+    Keys are compared; a name stands for the key that it will be filled in with (WK-T10). Raises
+    ActorMissing where no agent asks, AccessDenied `actor-mismatch` where another one does.
+    """
+    whose = task.assignee or task.label
+    is_its = who.agent is not None and who.agent == whose
+    if is_its or who.is_operator or task.status not in OWNED:
+        return
+    details: dict[str, JsonValue] = {
+        "task": task.number,
+        "status": task.status,
+        "assignee": whose,
+    }
+    if who.agent is None:
+        raise ActorMissing(
+            f"task {task.number} is {whose}'s: it takes that agent, or the operator credential",
+            hint="tfx task update --operator",
+            details=details,
+        )
+    raise AccessDenied(
+        f"task {task.number} is {whose}'s, and not {who.agent}'s",
+        code="actor-mismatch",
+        details=details,
+    )
 
 
 def must_hold(tx: Tx, task: TaskRow, who: Worker, held: LeaseRow) -> None:
-    """Let the holder or the operator act on a lease; raises AccessDenied.
+    """Let the holder or the operator act on a lease.
 
-    The codes are `actor-missing`, `lease-kind` for the task's reviewer (WK-R5), `lease-holder`.
+    Raises ActorMissing, AccessDenied `lease-kind` for the reviewer (WK-R5) or `lease-holder`.
     """
     if who.is_operator or who.is_holder(held.agent, held.session):
         return
     if who.agent is None:
-        raise AccessDenied(
+        raise ActorMissing(
             f"task {task.number} is held by {held.agent}",
-            code="actor-missing",
             hint="tfx lease force-release",
             details=_held(task, held),
         )

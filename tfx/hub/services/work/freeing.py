@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tfx.errors import StateConflict
 from tfx.hub.services import endings, notices
-from tfx.hub.services.work.decisions import OWNED
+from tfx.hub.services.work.decisions import OWNED, must_be_its
 from tfx.hub.store import leases
 from tfx.hub.work_models import TaskStatus
 
@@ -40,10 +40,13 @@ def free(  # noqa: PLR0917  (how a lease ends)
 
 
 def may_give_up(task: TaskRow, who: Worker) -> None:
-    """Let an assignment without a lease go: by its assignee without a session, or a person."""
-    theirs = who.agent is None or who.is_operator or who.agent == task.assignee
-    if who.is_supervised or task.status not in OWNED or not theirs:
+    """Let an assignment without a lease go: by its assignee without a session, or the operator.
+
+    Raises StateConflict `lease-missing`, and what `must_be_its` raises.
+    """
+    if task.status not in OWNED or (who.is_supervised and not who.is_operator):
         raise nothing_held(task)
+    must_be_its(task, who)
 
 
 def nothing_held(task: TaskRow) -> StateConflict:

@@ -11,7 +11,7 @@ from tfx.errors import InvalidRequest, NotFound, StateConflict
 from tfx.hub.models import LeaseId
 from tfx.hub.services import endings, notices
 from tfx.hub.services.life import own_name
-from tfx.hub.services.work import freeing, people, targets
+from tfx.hub.services.work import freeing, people, policy, targets
 from tfx.hub.services.work.claiming import claim
 from tfx.hub.services.work.decisions import (
     CLOSED,
@@ -151,6 +151,7 @@ class Leasing:
                     freeing.may_give_up(task, who)
                 else:
                     must_hold(tx, task, who, held)
+                policy.must_be_free(tx, task, who)
                 freeing.free(tx, Kind.WORK_RELEASED, task, held, reason, who, op)
                 return self._released(tx, task, None if held is None else held.id)
 
@@ -209,6 +210,7 @@ class Leasing:
                 if held is None or task.status in CLOSED:
                     raise freeing.nothing_held(task)
                 must_hold(tx, task, who, held)
+                policy.must_be_free(tx, task, who)
                 session, instance = targets.one_live(
                     tx, self._life, task, target, request.to_session, request.to_instance
                 )

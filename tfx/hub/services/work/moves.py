@@ -87,9 +87,19 @@ def path_of(task: TaskRow, target: TaskStatus) -> tuple[TaskStatus, ...]:
 
 
 def move(  # noqa: PLR0917  (one event)
-    tx: Tx, task: TaskRow, target: TaskStatus, who: Worker, note: str | None, op: Op | None
+    tx: Tx,
+    task: TaskRow,
+    target: TaskStatus,
+    who: Worker,
+    note: str | None,
+    op: Op | None,
+    *,
+    by_policy: bool = False,
 ) -> None:
-    """Move a task; its lease and its review end where they no longer fit (WK-L22)."""
+    """Move a task; its lease and its review end where they no longer fit (WK-L22).
+
+    `by_policy` is a block that the operator alone ends (WK-K8).
+    """
     held = leases.active(tx, task.stream)
     if held is not None and target not in OWNED:
         endings.revoke(tx, task, held, endings.CHANGED, who.actor)
@@ -108,6 +118,7 @@ def move(  # noqa: PLR0917  (one event)
         label=None if reopens else task.label,
         lease=None if held is None else held.id,
         note=note,
+        policy=by_policy,
         rounds=rounds,
         session=None if reopens else task.session,
         status=target.value,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tfx.errors import AccessDenied, InvalidRequest
+from tfx.errors import AccessDenied, ActorMissing, InvalidRequest
 from tfx.hub.models import OPERATOR, AgentId
 from tfx.hub.services.life import own_name
 from tfx.hub.store import agents
@@ -88,12 +88,12 @@ def room_of(source: Tx | Reader, request: Asking) -> str:
 def worker(tx: Tx | Reader, caller: Caller, request: Working) -> Worker:
     """Return who asks, once its session is proven open, its own, and of this room.
 
-    Raises AccessDenied `actor-missing`, `actor-invalid`, `actor-mismatch`, `authority-ended` or
+    Raises ActorMissing, AccessDenied `actor-invalid`, `actor-mismatch`, `authority-ended` or
     `foreign-room` (WK-A1 … WK-A3).
     """
     if request.agent_id is None:
         if request.session is not None:
-            raise AccessDenied("a session needs the agent_id that it is of", code="actor-missing")
+            raise ActorMissing("a session needs the agent_id that it is of")
         return Worker(room_of(tx, request), None, None, caller.operator)
     name = own_name(request.agent_id)
     if request.session is None:
@@ -114,12 +114,11 @@ def worker(tx: Tx | Reader, caller: Caller, request: Working) -> Worker:
 
 
 def supervised(tx: Tx, caller: Caller, request: Working) -> tuple[Worker, AgentId, str]:
-    """Return a worker that may hold leases (WK-A1, WK-A4); raises AccessDenied `actor-missing`."""
+    """Return a worker that may hold leases (WK-A1, WK-A4); raises ActorMissing."""
     found = worker(tx, caller, request)
     if found.agent is None or found.session is None:
-        raise AccessDenied(
+        raise ActorMissing(
             "a lease needs an agent and its open session",
-            code="actor-missing",
             hint="send agent_id and session (the lease_id of register)",
         )
     return found, found.agent, found.session

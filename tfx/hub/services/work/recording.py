@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tfx.errors import (
     AccessDenied,
     AgentUnavailable,
+    AuthenticationRequired,
     InvalidRequest,
     StateConflict,
     TfxError,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_RECORDED: Final = (AccessDenied, StateConflict, AgentUnavailable)
+_RECORDED: Final = (AccessDenied, AuthenticationRequired, StateConflict, AgentUnavailable)
 _A_DECISION: Final = "bad-transition"
 """What else is malformed is no decision about the task."""
 
@@ -66,7 +67,7 @@ async def decide(store: Store, command: Callable[[Tx], T | Refused], asked: Aske
     def whole(tx: Tx) -> T | Refused:
         try:
             result = command(tx)
-        except AccessDenied as error:
+        except (AccessDenied, AuthenticationRequired) as error:
             result = _unproven(tx, asked, error)
         if isinstance(result, Refused) and result.denial is not None:
             store.denials.keep(tx, result.denial)
@@ -168,7 +169,7 @@ def _home(tx: Tx, task: TaskRow | None, lock: LockRow | None) -> tuple[str, Stre
     return None if run is None else (f"run/{run}", run)
 
 
-def _unproven(tx: Tx, asked: Asked, error: AccessDenied) -> Refused:
+def _unproven(tx: Tx, asked: Asked, error: AccessDenied | AuthenticationRequired) -> Refused:
     """Record the refusal of an actor; a lock comes first, whoever asks (WK-K1, WK-K6)."""
     request = asked.request
     room = None

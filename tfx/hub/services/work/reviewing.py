@@ -12,9 +12,10 @@ from tfx.hub.models import LeaseId
 from tfx.hub.services import notices
 from tfx.hub.services.work import people
 from tfx.hub.services.work.decisions import task_of
+from tfx.hub.services.work.judging import must_be_no_author
 from tfx.hub.services.work.recording import Asked, decide, note, recorded, refusal
 from tfx.hub.services.work.shapes import lock_view, review_view
-from tfx.hub.store import leases, reviews
+from tfx.hub.store import reviews
 from tfx.hub.store.events import RequestNoted
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
@@ -32,7 +33,7 @@ from tfx.hub.wire.leases import (
 from tfx.hub.work_models import TaskStatus
 
 if TYPE_CHECKING:
-    from tfx.hub.models import AgentId, Caller
+    from tfx.hub.models import Caller
     from tfx.hub.services.work.people import Worker
     from tfx.hub.services.work.recording import Refused
     from tfx.hub.store.events import Event
@@ -61,9 +62,10 @@ class Reviewing:
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
+                must_be_no_author(tx, task, agent)
                 if found is not None and found.agent == agent:
                     return ReviewResult(review=review_view(tx, found))
-                _may_review(tx, task, agent, found)
+                _may_review(task, found)
                 review = LeaseId(new_id(tx.now_ms))
                 reviews.claim(tx, task, review, agent, session, op)
                 made = reviews.active(tx, task.stream)
@@ -196,14 +198,7 @@ def _review_id(answer: ReviewResult) -> str | None:
     return None if answer.review is None else answer.review.review_id
 
 
-def _may_review(tx: Tx, task: TaskRow, agent: AgentId, found: ReviewRow | None) -> None:
-    held = leases.active(tx, task.stream)
-    if agent == task.assignee or (held is not None and held.agent == agent):
-        raise AccessDenied(
-            f"task {task.number} is {agent}'s own work: another agent has to review it",
-            code="self-review",
-            details={"task": task.number},
-        )
+def _may_review(task: TaskRow, found: ReviewRow | None) -> None:
     if found is not None:
         raise StateConflict(
             f"{found.agent} reviews task {task.number} already",
