@@ -46,6 +46,24 @@ def test_wk_k5_work_that_is_there_already_is_refused_with_its_task(person: Perso
     assert problem["hint"] == "the work that is already there: tfx task show 1"
 
 
+def test_wk_k5_a_duplicate_is_sent_to_the_review_or_to_who_has_it(
+    person: Person, agent: Agents
+) -> None:
+    alpha, beta = agent("alpha"), agent("beta")
+    person.has("one", pr="https://example.org/o/r/pull/7")
+    alpha.does("lease", "claim", "1")
+    again = ("task", "add", "again", "--pr", "http://EXAMPLE.org/o/r/pull/7/files")
+    problem = beta.refused(*again)
+    assert (problem["code"], problem["details"]["route"]) == ("duplicate-work", "work")
+    name = problem["details"]["assignee"]
+    assert problem["hint"] == f"{name} works on it and can hand it on: tfx lease handoff 1 --to YOU"
+    alpha.does("task", "update", "1", "--status", "in_review")
+    problem = beta.refused(*again)
+    assert problem["details"]["route"] == "review"
+    assert problem["hint"].endswith("tfx lease review claim 1")
+    assert beta.does("lease", "review", "claim", "1")["review"]["task"] == 1
+
+
 def test_wk_t7_list_filters_and_says_why_a_task_is_not_ready(person: Person, agent: Agents) -> None:
     person.has("one")
     person.has("two", blocked_by=[1])

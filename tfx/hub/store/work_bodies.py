@@ -185,6 +185,8 @@ class ClaimDenied(Body, frozen=True):
     agent: str | None = None
     lease: str | None = None
     lock: str | None = None
+    route: str | None = None
+    """To whom a duplicate was sent instead: its review, or who works on it (WK-K5)."""
     session: str | None = None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta
+from msgspec.structs import force_setattr
 
 from tfx.hub.models import AgentId, LeaseId, TraceId
 from tfx.hub.wire.fields import (
@@ -23,6 +24,7 @@ from tfx.hub.wire.fields import (
     ShortText,
     Whole,
 )
+from tfx.hub.wire.identities import normal
 from tfx.hub.work_models import (
     ArtifactKind,
     LeaseState,
@@ -40,6 +42,18 @@ Blockers: TypeAlias = Annotated[tuple[TaskNumber, ...], Meta(max_length=100)]
 Epoch: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 WorkTtlMs: TypeAlias = Annotated[int, Meta(ge=10_000, le=7 * 86_400_000)]
 Session: TypeAlias = Annotated[IdText, Meta(description="lease_id of register")]
+
+
+def _spell(request: Request, kind: str, field: str | None = None) -> None:
+    """Give a mark of a task its one spelling (WK-K5); raises ValueError for a blank one."""
+    name = field or kind
+    text: str | None = getattr(request, name)
+    if not text:
+        return
+    spelled = normal(kind, text)
+    if not spelled:
+        raise ValueError(f"{name} is blank")
+    force_setattr(request, name, spelled)
 
 
 class Place(Request, frozen=True, kw_only=True):
@@ -210,6 +224,11 @@ class TaskAddRequest(Work, frozen=True, kw_only=True):
     pr: Link | None = None
     output: Link | None = None
 
+    def __post_init__(self) -> None:
+        """Spell branch, PR and output as everybody does."""
+        for kind in ("branch", "pr", "output"):
+            _spell(self, kind)
+
 
 class TaskResult(Response, frozen=True, kw_only=True):
     """A task as it is after the operation."""
@@ -264,6 +283,11 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
     label: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     expect: Annotated[Whole, Meta(description="revision you saw")] | None = None
 
+    def __post_init__(self) -> None:
+        """Spell branch, PR and output as everybody does."""
+        for kind in ("branch", "pr", "output"):
+            _spell(self, kind)
+
     @property
     def wanted(self) -> TaskStatus | None:
         """The status that is asked for; an empty one is none (WK-T2)."""
@@ -276,6 +300,10 @@ class TaskAttachRequest(Fenced, frozen=True, kw_only=True):
     kind: ArtifactKind
     identity: Link
     task: TaskNumber | None = None
+
+    def __post_init__(self) -> None:
+        """Spell a branch, PR or commit as everybody does."""
+        _spell(self, self.kind.value, "identity")
 
 
 class TaskNextRequest(Work, frozen=True, kw_only=True):

@@ -95,11 +95,18 @@ def recorded(
             lease=None if held is None else held.id,
             lock=None if stopped is None else stopped.id,
             reason=error.message,
+            route=_route_of(error),
             session=who.session,
             verb=verb,
         )
         tasks.deny(tx, task, body, who.actor)
         return Refused(error)
+
+
+def _route_of(error: TfxError) -> str | None:
+    """Return where a duplicate was sent to."""
+    route = error.details.get("route")
+    return route if isinstance(route, str) else None
 
 
 def _unproven(tx: Tx, asked: Asked, error: AccessDenied) -> Refused:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import TraceId
 from tfx.hub.services import endings
@@ -80,7 +82,8 @@ class Tasking:
             marks = _marks(request)
             twin = admission.twin_of(tx, who.room, marks)
             if twin is not None:
-                error = admission.duplicate(*twin)
+                admission.tell(tx, who, twin, request.title)
+                error = admission.duplicate(who, *twin)
                 return recorded(tx, twin[0], who, "add", guarded=False, work=lambda: _refuse(error))
             made = _create(tx, who, request, op)
             return TaskResult(task=self._shapes.task(tx, made))
@@ -236,11 +239,12 @@ def _same_key(tx: Tx, who: Worker, request: TaskAddRequest) -> TaskRow | None:
     """Return the task of the same client key; raises StateConflict for other content (WK-T6)."""
     if request.client_key is None:
         return None
-    known = tasks.by_key(tx, who.room, who.actor, request.client_key)
+    known = tasks.by_key(tx, who.room, request.client_key)
     if known is None:
         return None
     edges = _edges(tx, who.room, request, deleted=True)  # they were there when it was made
     wanted = _body(who, request, edges, known.number, known.trace_id)
+    wanted = msgspec.structs.replace(wanted, author=known.author)  # a key is the room's
     if tasks.first_text(tx, known) != tasks.text_of(wanted):
         raise StateConflict(
             f"the key {request.client_key!r} was used for another task",
