@@ -13,6 +13,7 @@ from tfx.hub.services.work import admission, assigning, edges, moves, people
 from tfx.hub.services.work.decisions import (
     compare,
     may_change,
+    not_lost,
     observed,
     task_of,
 )
@@ -125,6 +126,7 @@ class Changing:
         claims = request.wanted is TaskStatus.ASSIGNED and who.is_supervised
         giving = not claims and assigning.is_giving(task, request)
         if not claims:
+            not_lost(tx, task, who, expected)
             may_change(tx, task, who, held, verdict=not edits and not giving)
         given = assigning.given(task, who, held, request) if giving else None
         target = None
@@ -175,6 +177,7 @@ class Changing:
         op: Op | None,
     ) -> TaskResult:
         held = compare(tx, task, expected)
+        not_lost(tx, task, who, expected)
         may_change(tx, task, who, held, verdict=False)
         kind = request.kind.value
         marks = {kind: request.identity} if kind in admission.PLACES else {}

@@ -19,6 +19,7 @@ from tfx.hub.services.work.decisions import (
     compare,
     lost,
     must_hold,
+    not_lost,
     observed,
     task_of,
 )
@@ -144,6 +145,7 @@ class Leasing:
 
             def work() -> ReleaseResult:
                 held = compare(tx, task, expected)
+                not_lost(tx, task, who, expected)
                 reason = request.reason or "released"
                 if held is None:
                     freeing.may_give_up(task, who)
@@ -204,6 +206,7 @@ class Leasing:
 
             def work() -> HandoffResult:
                 held = compare(tx, task, expected)
+                not_lost(tx, task, who, expected)
                 if held is None or task.status in CLOSED:
                     raise freeing.nothing_held(task)
                 must_hold(tx, task, who, held)
