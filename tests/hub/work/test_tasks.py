@@ -86,9 +86,10 @@ def test_wk_t2_without_a_status_the_status_stays(act: PlayCrew) -> None:
         ann = await crew.hire("ann")
         lease = await crew.owned(ann, "in_progress")
         seen = await ann.update(1, lease, title="better", detail="how", priority=8, note="half way")
-        assert (seen.status, seen.title, seen.detail, seen.priority, seen.note) == (
-            *("in_progress", "better", "how", 8, "half way"),
+        assert (seen.status, seen.title, seen.detail_chars, seen.priority, seen.note) == (
+            *("in_progress", "better", 3, 8, "half way"),
         )
+        assert (await ann.show(1)).detail == "how"
         assert seen.lease == lease
         again = await ann.update(1, lease, status="", title="best")
         assert (again.status, again.title) == ("in_progress", "best")
@@ -103,9 +104,10 @@ def test_wk_t3_a_new_task_is_proposed_and_nobodys(act: PlayCrew) -> None:
         assert (task.status, task.assignee, task.lease, task.author) == (
             *("proposed", None, None, "ann"),
         )
-        assert (task.title, task.detail, task.priority, task.branch, task.output) == (
-            *("think", "long", 7, "b", "a plan"),
+        assert (task.title, task.detail_chars, task.priority, task.branch, task.output) == (
+            *("think", 4, 7, "b", "a plan"),
         )
+        assert (await ann.show(1)).detail == "long"
         assert not task.ready
         assert (await crew.person.add()).author == "operator"
         assert (await ann.ready()).status == "accepted"

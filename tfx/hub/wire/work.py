@@ -172,13 +172,18 @@ class TaskLine(Response, frozen=True, kw_only=True):
 
 
 class TaskView(Response, frozen=True, kw_only=True):
-    """A task with all that belongs to it; of many artifacts the newest, and how many there are."""
+    """A task with all that belongs to it; of many artifacts the newest, and how many there are.
+
+    `detail` is whole in `work_show`, begins in what a claim answers and is null in other answers;
+    `detail_chars` says how long it is.
+    """
 
     room: str
     task: int
     status: TaskStatus
     title: str
-    detail: str
+    detail: str | None
+    detail_chars: int
     priority: int
     author: AgentId
     assignee: Assignee | None
@@ -249,11 +254,15 @@ class TaskListRequest(Place, frozen=True, kw_only=True):
 
 
 class TaskListResult(Response, frozen=True, kw_only=True):
-    """A page of tasks; `revision` rises with every change that a board shows (WK-B2)."""
+    """A page of tasks; `revision` rises with every change that a board shows (WK-B2).
+
+    `locks` begins with the room's own; what has no place in it is counted in `locks_total`.
+    """
 
     room: str
     tasks: tuple[TaskLine, ...]
     locks: tuple[LockView, ...]
+    locks_total: int
     next_after: int | None
     revision: int
 

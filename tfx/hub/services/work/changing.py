@@ -18,6 +18,7 @@ from tfx.hub.services.work.decisions import (
     task_of,
 )
 from tfx.hub.services.work.recording import Asked, decide, recorded
+from tfx.hub.services.work.shapes import Depth
 from tfx.hub.store import reviews, tasks, twins
 from tfx.hub.store.ops import op_of
 from tfx.hub.store.work_bodies import ArtifactAttached, TaskChanged
@@ -149,7 +150,7 @@ class Changing:
             moves.assign(tx, tasks.by_stream(tx, task.stream) or task, who, given, op)
         elif target is not None:
             self._move(tx, task, request, target, who, op)
-        return self._result(tx, task)
+        return self._result(tx, task, Depth.CLAIMED if claims else Depth.CHANGED)
 
     def _move(  # noqa: PLR0917  (one move)
         self,
@@ -224,8 +225,9 @@ class Changing:
         twin = admission.twin_of(tx, task.room, marks, task.stream)
         admission.must_be_new(tx, who, twin, f"task {task.number}: {request.title or task.title}")
 
-    def _result(self, tx: Tx, task: TaskRow) -> TaskResult:
-        return TaskResult(task=self._shapes.task(tx, tasks.by_stream(tx, task.stream) or task))
+    def _result(self, tx: Tx, task: TaskRow, depth: Depth = Depth.CHANGED) -> TaskResult:
+        now = tasks.by_stream(tx, task.stream) or task
+        return TaskResult(task=self._shapes.task(tx, now, depth))
 
 
 def _has(tx: Tx, task: TaskRow, body: ArtifactAttached) -> bool:

@@ -24,6 +24,7 @@ from tfx.hub.services.work.decisions import (
     task_of,
 )
 from tfx.hub.services.work.recording import Asked, decide, recorded
+from tfx.hub.services.work.shapes import Depth
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
@@ -267,7 +268,8 @@ class Leasing:
             raise NotFound("the lease was forgotten with its task", code="unknown-lease")
         task = _task(tx, found)
         return LeaseResult(
-            lease=self._shapes.lease(tx, found, task), task=self._shapes.task(tx, task)
+            lease=self._shapes.lease(tx, found, task),
+            task=self._shapes.task(tx, task, Depth.CLAIMED),
         )
 
     def _handed(self, tx: Tx, task: TaskRow, old: str, new: str) -> HandoffResult:
