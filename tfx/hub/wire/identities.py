@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -80,6 +82,21 @@ NORMAL: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 def normal(kind: str, text: str) -> str:
     """Return the one spelling of what has a kind; what is blank becomes empty."""
     return NORMAL.get(kind, any_text)(text)
+
+
+def spell(request: msgspec.Struct, **kinds: str) -> None:
+    """Give fields of a request, each named with its kind, their one spelling.
+
+    Raises ValueError naming a field that is blank: the decoder refuses the request with it (H-28).
+    """
+    for field, kind in kinds.items():
+        text: str | None = getattr(request, field)
+        if not text:
+            continue
+        spelled = normal(kind, text)
+        if not spelled:
+            raise ValueError(f"{field} is blank")
+        msgspec.structs.force_setattr(request, field, spelled)
 
 
 def is_web(text: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta
-from msgspec.structs import force_setattr
 
 from tfx.hub.models import AgentId, LeaseId, TraceId
 from tfx.hub.wire.fields import (
@@ -24,7 +23,8 @@ from tfx.hub.wire.fields import (
     ShortText,
     Whole,
 )
-from tfx.hub.wire.identities import normal
+from tfx.hub.wire.identities import spell
+from tfx.hub.wire.work_parts import ArtifactView, Assignee
 from tfx.hub.work_models import (
     ArtifactKind,
     LeaseState,
@@ -42,18 +42,6 @@ Blockers: TypeAlias = Annotated[tuple[TaskNumber, ...], Meta(max_length=100)]
 Epoch: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 WorkTtlMs: TypeAlias = Annotated[int, Meta(ge=10_000, le=7 * 86_400_000)]
 Session: TypeAlias = Annotated[IdText, Meta(description="lease_id of register")]
-
-
-def _spell(request: Request, kind: str, field: str | None = None) -> None:
-    """Give a mark of a task its one spelling (WK-K5); raises ValueError for a blank one."""
-    name = field or kind
-    text: str | None = getattr(request, name)
-    if not text:
-        return
-    spelled = normal(kind, text)
-    if not spelled:
-        raise ValueError(f"{name} is blank")
-    force_setattr(request, name, spelled)
 
 
 class Place(Request, frozen=True, kw_only=True):
@@ -87,15 +75,6 @@ class Fenced(Work, frozen=True, kw_only=True):
     lease_id: IdText | None = None
     epoch: Epoch | None = None
     no_lease: bool = False
-
-
-class Assignee(Response, frozen=True, kw_only=True):
-    """Who a task is given to; authority compares agent and session, never the label (WK-D6)."""
-
-    label: str | None
-    agent_id: AgentId | None
-    instance: str | None
-    session: str | None
 
 
 class LeaseView(Response, frozen=True, kw_only=True):
@@ -141,15 +120,6 @@ class LockView(Response, frozen=True, kw_only=True):
     note: str | None
     set_by: AgentId
     set_at_ms: int
-
-
-class ArtifactView(Response, frozen=True, kw_only=True):
-    """Something that the work has brought about."""
-
-    kind: ArtifactKind
-    identity: str
-    attached_by: AgentId
-    attached_at_ms: int
 
 
 class TaskLine(Response, frozen=True, kw_only=True):
@@ -231,8 +201,7 @@ class TaskAddRequest(Work, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Spell branch, PR and output as everybody does."""
-        for kind in ("branch", "pr", "output"):
-            _spell(self, kind)
+        spell(self, branch="branch", pr="pr", output="output")
 
 
 class TaskResult(Response, frozen=True, kw_only=True):
@@ -294,8 +263,7 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Spell branch, PR and output as everybody does."""
-        for kind in ("branch", "pr", "output"):
-            _spell(self, kind)
+        spell(self, branch="branch", pr="pr", output="output")
 
     @property
     def wanted(self) -> TaskStatus | None:
@@ -312,7 +280,7 @@ class TaskAttachRequest(Fenced, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Spell a branch, PR or commit as everybody does."""
-        _spell(self, self.kind.value, "identity")
+        spell(self, identity=self.kind.value)
 
 
 class TaskNextRequest(Work, frozen=True, kw_only=True):

@@ -12,14 +12,13 @@ from tfx.hub.models import AgentId, LeaseId
 from tfx.hub.services.work.decisions import OWNED
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.wire.work import (
-    ArtifactView,
-    Assignee,
     LeaseView,
     LockView,
     ReviewView,
     TaskLine,
     TaskView,
 )
+from tfx.hub.wire.work_parts import ArtifactView, Assignee
 from tfx.hub.work_models import ArtifactKind, LeaseState, LockReason, TaskStatus
 
 if TYPE_CHECKING:
