@@ -134,7 +134,7 @@ class Machine:
         }
 
 
-def gone(pid: int, *, within_s: float = 5) -> bool:
+def gone(pid: int, *, within_s: float = 60) -> bool:
     """Say whether a process is dead, waiting a little for a signal to take effect."""
     until = time.monotonic() + within_s
     while True:

@@ -271,7 +271,12 @@ while [ "$left" -gt 0 ]; do
     left=$((left - nap))
     kill -0 "$main" 2>/dev/null || break
 done
-kill -0 "-$agent" 2>/dev/null || exit 0
+tries=60
+until kill -0 "-$agent" 2>/dev/null; do # gone, or it has not come to lead its group yet
+    { [ "$tries" -gt 0 ] && kill -0 "$agent" 2>/dev/null; } || exit 0
+    tries=$((tries - 1))
+    sleep 1
+done
 : >"$mark"
 strays=$(listing | awk -v root="$agent" "
     { parent[\$1] = \$2; group[\$1] = \$3 }

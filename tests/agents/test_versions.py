@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.agents.fakes import paths_of, script
+from tests.clock import late_once_there
 from tests.support import listing
 from tfx.agents.catalogue import find
 from tfx.agents.model import VersionRule
 from tfx.agents.versions import AgentVersion, Unknown, find_version, parse_version, probe_version
 
 GENERAL = VersionRule()
-QUICK = VersionRule(timeout_s=1)
+PATIENT = VersionRule(timeout_s=60)
 
 OUTPUTS = [  # setup 2.1, word for word; the update hint of Copilot stands in a line of its own
     ("claude", "2.1.332 (Claude Code)\n", "2.1.332"),
@@ -171,7 +172,7 @@ def test_s13_a_probe_sees_a_scratch_home_and_closed_input(home: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("sleep 60 & sleep 60", "--version did not end within 1 s"),
+        ("sleep 600 & echo >>LATE; sleep 600", "--version did not end within 60 s"),
         ("echo not logged in; exit 3", "--version ended with status 3"),
         ("echo 1.2.3; exit 1", "--version ended with status 1"),
         ("kill -SEGV $$", "--version was killed by signal 11"),
@@ -181,10 +182,11 @@ def test_s13_a_probe_sees_a_scratch_home_and_closed_input(home: Path, tmp_path: 
     ],
 )
 def test_s13_a_hang_or_a_failure_is_an_unknown_version_with_its_reason(
-    body: str, reason: str, home: Path, tmp_path: Path
+    body: str, reason: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = script(tmp_path / "bin", "gemini", body)
-    version = probe_version(program, QUICK, paths_of(home))
+    late_once_there(monkeypatch, tmp_path / "late")
+    program = script(tmp_path / "bin", "gemini", body.replace("LATE", str(tmp_path / "late")))
+    version = probe_version(program, PATIENT, paths_of(home))
     assert isinstance(version, Unknown)
     assert version.reason == reason
     assert len(version.tail) <= 400
@@ -195,7 +197,7 @@ def test_s13_a_hang_or_a_failure_is_an_unknown_version_with_its_reason(
 
 def test_s13_the_end_of_the_output_is_kept_for_the_report(home: Path, tmp_path: Path) -> None:
     program = script(tmp_path / "bin", "gemini", "echo broken: libfoo.so missing >&2; exit 127")
-    version = probe_version(program, QUICK, paths_of(home))
+    version = probe_version(program, PATIENT, paths_of(home))
     assert version == Unknown("--version ended with status 127", "broken: libfoo.so missing")
 
 
@@ -203,18 +205,20 @@ def test_d91_what_cannot_be_started_says_why(home: Path, tmp_path: Path) -> None
     program = tmp_path / "gemini"
     program.write_text("#!/nonexistent/node\n", "utf-8")
     program.chmod(0o755)
-    missing = probe_version(program, QUICK, paths_of(home))
+    missing = probe_version(program, PATIENT, paths_of(home))
     program.write_bytes(b"\x7fELF nothing of the kind")
-    garbage = probe_version(program, QUICK, paths_of(home))
+    garbage = probe_version(program, PATIENT, paths_of(home))
     assert missing == Unknown("cannot be started: No such file or directory")
     assert garbage == Unknown("cannot be started: Exec format error")
 
 
-def test_s13_a_probe_leaves_no_scratch_folder_behind(home: Path, tmp_path: Path) -> None:
-    program = script(
-        tmp_path / "bin", "gemini", f'echo "$HOME" > {tmp_path}/where; mkdir "$HOME/a"; sleep 60'
-    )
-    probe_version(program, QUICK, paths_of(home))
+def test_s13_a_probe_leaves_no_scratch_folder_behind(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_once_there(monkeypatch, tmp_path / "late")
+    body = f'echo "$HOME" > {tmp_path}/where; mkdir "$HOME/a"; echo >{tmp_path}/late; sleep 600'
+    program = script(tmp_path / "bin", "gemini", body)
+    probe_version(program, PATIENT, paths_of(home))
     scratch = Path((tmp_path / "where").read_text().strip())
     assert not scratch.exists()
     assert list(home.iterdir()) == []
@@ -224,6 +228,6 @@ def test_s13_the_probe_folder_is_private(home: Path, tmp_path: Path) -> None:
     program = script(
         tmp_path / "bin", "gemini", f'stat -c %a "$HOME" > {tmp_path}/mode; echo 1.2.3'
     )
-    probe_version(program, QUICK, paths_of(home))
+    probe_version(program, PATIENT, paths_of(home))
     assert int((tmp_path / "mode").read_text(), 8) & stat.S_IRWXO == 0
     assert list(home.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -93,6 +94,18 @@ class Bench:
             "TFX_ROUTE_DIRS": "",
         } | self.extra
 
+    def late_when_told(self) -> None:
+        """Let every sleep last at least until the agent says `: >"$FAKE_DIR/late"`.
+
+        The time of a run is a sum of sleeps, so it is not over before.
+        """
+        sleep = self.bin / "sleep"
+        sleep.write_text(
+            '#!/bin/sh\nwhile [ ! -e "$FAKE_DIR/late" ]; do /bin/sleep 0.05; done\n'
+            'exec /bin/sleep "$@"\n'
+        )
+        sleep.chmod(0o755)
+
     def start(
         self, *args: str | bytes, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
@@ -110,7 +123,7 @@ class Bench:
     ) -> Ended:
         with self.start(*args, env=env) as process:
             try:
-                out, err = process.communicate(stdin, timeout=60)
+                out, err = process.communicate(stdin, timeout=150)
             finally:
                 process.kill()
         return Ended(process.returncode, out, err.decode(errors="replace"))
@@ -137,7 +150,7 @@ class Bench:
 
     def left(self) -> list[psutil.Process]:
         """Return what is still there when everything that was killed has had time to go."""
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 60
         while (living := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.05)
         return living
@@ -169,4 +182,5 @@ def make_bench(tmp_path: Path, shell: tuple[str, ...]) -> Bench:
 
 def end_all(bench: Bench) -> None:
     for process in bench.processes():
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended by itself meanwhile
+            process.kill()

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.installation import Installation
-from tests.hub.running import QUICK
+from tests.hub.running import PATIENT
 from tfx.core.paths import Paths
 from tfx.core.process import kill_group, run
 from tfx.hub.daemon import stop as stopping
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180  # a guard against what hangs; a client may take long to start
 
 _SECRETS = re.compile(r"(?i)(bearer\s+|token[\"'=:\s]+)[^\s\"',}]+")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -203,7 +203,7 @@ def _leave(place: Path) -> None:
     """Stop the hub that a client's bridge may have started there, and remove the copy."""
     home = place / "home"
     if home.is_dir():
-        stopping.stop(Paths.resolve({"HOME": str(home)}), QUICK)
+        stopping.stop(Paths.resolve({"HOME": str(home)}), PATIENT)
     shutil.rmtree(place, ignore_errors=True)
 
 

@@ -50,10 +50,10 @@ def route(
     }
     return tfx(
         home,
-        *("route", *arguments, "--cli", cli, "--cwd", str(cwd), "--timeout", "120", "--json"),
+        *("route", *arguments, "--cli", cli, "--cwd", str(cwd), "--timeout", "180", "--json"),
         env=env | (extra or {}),
         stdin=stdin,
-        timeout_s=200,
+        timeout_s=240,
     )
 
 

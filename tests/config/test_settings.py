@@ -41,6 +41,7 @@ skip = ["statusline", "hooks", "skill:tfx-hub", "agent:gemini", "skill:tfx-auto"
 cli = "gemini"
 allow_skip_approvals = true
 log_mib = 64
+hub_answer_s = 9
 
 [route.roles.executor]
 cli = "claude"
@@ -102,7 +103,7 @@ def test_k19_every_key_is_read(home: Path, prefix: bytes, eol: str) -> None:
     assert found.setup.skip_skills == ("tfx-hub", "tfx-auto")
     assert found.setup.skip_agents == ("gemini",)
     assert (found.route.cli, found.route.allow_skip_approvals) == ("gemini", True)
-    assert found.route.log_mib == 64
+    assert (found.route.log_mib, found.route.hub_answer_s) == (64, 9)
     assert found.route.roles == {"executor": RoleOverride("claude", "deep", 60, "docs")}
 
 

@@ -75,7 +75,7 @@ def inspect(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=240,
         env={"PATH": f"{node.node.parent}:/usr/bin:/bin", "HOME": str(home)},
         cwd=home,
         stdin=subprocess.DEVNULL,

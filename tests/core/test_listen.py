@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.clock import late_at_each_line
 from tests.support import gone
 from tfx.core.listen import End, Heard, listen
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
 
-def sh(script: str, cwd: Path, *, until: bytes = b"MARK\0", timeout_s: float = 30) -> Heard:
+def sh(script: str, cwd: Path, *, until: bytes = b"MARK\0", timeout_s: float = 60) -> Heard:
     return listen(["sh", "-c", script], env=ENV, cwd=cwd, until=until, timeout_s=timeout_s)
 
 
@@ -51,11 +52,33 @@ def test_d48_the_errors_keep_their_tail(tmp_path: Path) -> None:
     assert heard.stderr.endswith(b"end\n")
 
 
-def test_d49_a_deaf_group_is_killed_at_the_deadline(tmp_path: Path) -> None:
-    script = "trap '' TERM INT HUP; (trap '' TERM; sleep 300) & echo $! >pid; while :; do :; done"
-    heard = sh(script, tmp_path, timeout_s=0.5)
+def test_d49_a_deaf_group_is_killed_at_the_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_at_each_line(monkeypatch, tmp_path / "late")
+    job = "(trap '' TERM; echo deaf >ready; exec sleep 300) & echo $! >pid"
+    script = f"trap '' TERM INT HUP; {job}; while [ ! -s ready ]; do :; done; echo >late"
+    heard = sh(f"{script}; while :; do :; done", tmp_path)
     assert heard.end is End.DEADLINE
     assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_d48_a_mark_that_came_in_time_is_heard_by_who_stood_still_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """We are not let run from the first line on until the time is up and the mark is there."""
+    late_at_each_line(monkeypatch, tmp_path / "late")
+
+    def until(said: bytes) -> bool:
+        (tmp_path / "go").touch()
+        while not (tmp_path / "late").exists():
+            time.sleep(0.01)
+        return said.endswith(b"mark\n")
+
+    wait = "while [ ! -e go ]; do :; done"
+    script = f"echo first; {wait}; echo mark; echo >late; sleep 300"
+    heard = listen(["sh", "-c", script], env=ENV, cwd=tmp_path, until=until, timeout_s=60)
+    assert (heard.end, heard.stdout) == (End.MARK, b"first\nmark\n")
 
 
 def test_d49_a_cancelled_probe_leaves_nothing(tmp_path: Path) -> None:
@@ -79,14 +102,15 @@ def test_d49_a_cancelled_probe_leaves_nothing(tmp_path: Path) -> None:
 def test_d49_a_job_in_a_group_of_its_own_is_killed_too(tmp_path: Path) -> None:
     job = "(sh -c 'echo $$ >pid; exec sleep 300') >/dev/null 2>&1 &"
     script = rf"set -m; {job} while [ ! -s pid ]; do :; done; printf 'MARK\0'; wait"
-    heard = listen(["bash", "-c", script], env=ENV, cwd=tmp_path, until=b"MARK\0", timeout_s=30)
+    heard = listen(["bash", "-c", script], env=ENV, cwd=tmp_path, until=b"MARK\0", timeout_s=60)
     assert heard.end is End.MARK
     pid = int((tmp_path / "pid").read_text())
     assert gone(pid)
 
 
 def test_d69_what_left_the_group_is_told_and_not_hunted(tmp_path: Path) -> None:
-    heard = sh(r"setsid sleep 20 & echo $! >pid; sleep 0.2; printf 'MARK\0'; wait", tmp_path)
+    left = "setsid sh -c 'echo $$ >pid; exec sleep 600' &"
+    heard = sh(rf"{left} while [ ! -s pid ]; do :; done; printf 'MARK\0'; wait", tmp_path)
     assert (heard.end, heard.outlived) == (End.MARK, True)
     pid = int((tmp_path / "pid").read_text())
     assert not gone(pid, within_s=0)
@@ -112,7 +136,7 @@ def test_what_is_said_lies_on_an_input_that_stays_open(tmp_path: Path) -> None:
         cwd=tmp_path,
         until=b"MARK",
         say=b"hello\n",
-        timeout_s=20,
+        timeout_s=60,
     )
     assert heard.stdout.splitlines() == [b"b'hello\\n'", b"open", b"MARK"]
 
@@ -123,6 +147,6 @@ def test_a_question_about_all_that_was_said_ends_it(tmp_path: Path) -> None:
         env={},
         cwd=tmp_path,
         until=lambda said: len(said.splitlines()) == 3,
-        timeout_s=20,
+        timeout_s=60,
     )
     assert (heard.end, heard.stdout) == (End.MARK, b"a\nb\nc\n")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -109,4 +110,35 @@ def test_waiting_ends_when_the_holder_dies_or_the_time_is_up(tmp_path: Path) -> 
     with _holding(path) as child:
         assert not locks.wait_until_free(path, 0.05)
         child.kill()
-        assert locks.wait_until_free(path, 10)
+        assert locks.wait_until_free(path, 60)
+
+
+ASK = """
+import fcntl, sys
+file = open(sys.argv[1], "rb")
+fcntl.flock(file, fcntl.LOCK_SH)
+print("asking", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_h_10_who_only_asks_keeps_nobody_out_even_if_it_stands_still_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """`is_held` of another process, which is not let run between two of its lines."""
+    path = tmp_path / "x.lock"
+    path.touch()
+    taken: list[locks.Lock | None] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", ASK, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as asking:
+        assert asking.stdout is not None
+        assert asking.stdout.readline() == b"asking\n"
+        taking = threading.Thread(target=lambda: taken.append(locks.try_lock(path, "late")))
+        taking.start()
+        taking.join(0.3)
+        asking.communicate()
+    taking.join(60)
+    assert len(taken) == 1
+    assert taken[0] is not None
+    taken[0].release()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.agents.fakes import npm_package, script
-from tests.doctor.world import Clinic, commands, texts
+from tests.doctor.world import Clinic, commands, hurried, texts
 from tfx.doctor.model import Status
 
 CLAUDE = "@anthropic-ai/claude-code"
@@ -97,7 +97,7 @@ def test_d91_a_missing_interpreter_is_named(empty: Clinic) -> None:
 def test_d91_d161_a_program_that_hangs_is_unknown(empty: Clinic) -> None:
     package = npm_package(empty.root / "npm", CLAUDE, "2.1.0", "claude", "sleep 60")
     empty.everywhere(package.parent)
-    row = found(empty, "cli.exec", timeout_s=1.0)
+    row = hurried(empty, "cli.exec", 1.0)["claude"]
     assert row.status is Status.UNKNOWN
     assert "did not end within 5 s" in row.summary
 

@@ -109,7 +109,7 @@ def test_d170_d178_checks_run_side_by_side_and_a_hang_is_cut_off(tmp_path: Path)
     clinic = Clinic(tmp_path)
     clinic.write(".bash_profile", "sleep 60\n")
     clinic.write(".profile", "sleep 60\n")
-    ran = clinic.doctor("--timeout", "1")
+    ran = clinic.doctor("--timeout", "3")
     rows = [row for row in ran.data["rows"] if row["id"] == "shell.rc"]
     assert {"unknown"} <= {row["status"] for row in rows}
     assert row_of(ran.data["rows"], "locale")["status"] == "ok"

@@ -274,7 +274,7 @@ def test_an_end_of_the_look_ends_the_reader(
         thread.join(0.05)
         assert thread.is_alive()
     facts.cancel.set()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     assert gone(int((tmp_path / "pid").read_text()))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.doctor.world import Clinic, commands, texts
+from tests.doctor.world import Clinic, commands, hurried, texts
 from tests.hub.running import RunningHub, free_port, start
 from tfx.doctor.checks import registration
 from tfx.doctor.facts import Facts
@@ -213,7 +213,7 @@ def test_d105_d162_a_refused_initialize_is_a_failure() -> None:
 def test_d105_d162_a_hub_that_hangs_is_no_stranger(claude: Clinic, served: RunningHub) -> None:
     os.kill(served.pid, signal.SIGSTOP)
     try:
-        found = entry(claude)
+        found = hurried(claude, "mcp.registration", 2.0)["claude"]
     finally:
         os.kill(served.pid, signal.SIGCONT)
     assert (found.status, commands(found)) == (Status.WARN, ["tfx doctor hub.health"])

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.clock import late_at_each_line
 from tests.doctor.world import Clinic, by_target, commands, texts
 from tests.support import gone, listing
 from tfx.doctor.model import Status
@@ -20,9 +21,10 @@ from tfx.doctor.model import Status
 SERVER = """#!{python}
 import json, os, sys, time
 here = os.path.dirname(os.path.abspath(__file__))
-with open(os.path.join(here, "seen.json"), "w") as file:
+with open(os.path.join(here, "seen.%d" % os.getpid()), "w") as file:
     json.dump({{"env": dict(os.environ), "argv": sys.argv[1:], "cwd": os.getcwd(),
                "pid": os.getpid()}}, file)
+os.replace(file.name, os.path.join(here, "seen.json"))
 {body}
 """
 ANSWER = """
@@ -32,6 +34,7 @@ result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"n
 print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 """
 STAY = "\nsys.stdin.read()\ntime.sleep(600)\n"
+LATE = "\nwith open(os.path.join(here, 'late'), 'a') as late:\n    print(file=late)\n"
 
 
 @pytest.fixture
@@ -112,11 +115,14 @@ def test_a_token_in_its_last_words_is_not_told(claude: Clinic) -> None:
     assert "canary" not in texts(found)
 
 
-def test_d11_a_server_that_is_silent_is_unknown_and_killed(claude: Clinic) -> None:
+def test_d11_a_server_that_is_silent_is_unknown_and_killed(
+    claude: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_at_each_line(monkeypatch, claude.home / "tools/late")
     body = "import signal\nfor number in (1, 2, 15):\n    signal.signal(number, signal.SIG_IGN)"
-    registered(claude, github={"command": str(program(claude, body + STAY))})
-    found = look(claude, timeout_s=1.0)
-    assert (found.status, "within 1 s" in found.summary) == (Status.UNKNOWN, True)
+    registered(claude, github={"command": str(program(claude, body + LATE + STAY))})
+    found = look(claude, timeout_s=50.0)
+    assert (found.status, "within 50 s" in found.summary) == (Status.UNKNOWN, True)
     assert commands(found) == ["tfx doctor mcp.servers --timeout 60"]
     assert gone(seen(claude)["pid"])
 
@@ -129,14 +135,19 @@ def test_d11_a_server_that_is_silent_is_unknown_and_killed(claude: Clinic) -> No
         ("while True: print('y' * 1000)", Status.UNKNOWN, "flood"),
         ("print('hello', flush=True)" + ANSWER + STAY, Status.WARN, "1 lines that are no message"),
         (ANSWER.replace('"result": result', '"error": {"code": -1}') + STAY, Status.WARN, "error"),
-        ('sys.stdout.write(\'{"jsonrpc": "2.0", "id": 1\')' + STAY, Status.UNKNOWN, "within"),
+        (
+            'print(\'{"jsonrpc": "2.0", "id": 1\', end="", flush=True)' + LATE + STAY,
+            Status.UNKNOWN,
+            "within",
+        ),
     ],
 )
 def test_d162_what_it_says_first_is_judged(
-    claude: Clinic, body: str, status: Status, word: str
+    claude: Clinic, body: str, status: Status, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    late_at_each_line(monkeypatch, claude.home / "tools/late")
     registered(claude, github={"command": str(program(claude, body))})
-    found = look(claude, timeout_s=2.0 if word == "within" else 60)
+    found = look(claude)
     assert (found.status, word in found.summary) == (status, True), found
     assert gone(seen(claude)["pid"])
 
@@ -212,8 +223,7 @@ def test_an_interrupt_leaves_no_server_and_no_folder(claude: Clinic) -> None:
         while not (claude.home / "tools/seen.json").exists():
             assert child.poll() is None
             time.sleep(0.05)
-        time.sleep(0.2)
         os.kill(child.pid, signal.SIGINT)
-        assert child.wait(30) == 130
+        assert child.wait(60) == 130
     assert gone(seen(claude)["pid"])
     assert list(temporary.iterdir()) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clock import late_at_each_line
 from tests.doctor.world import Clinic, commands, row, texts
 from tfx.doctor.model import Status
 
@@ -171,9 +172,12 @@ def test_d102_d144_what_a_start_up_file_does_is_named(
     assert ".bash_profile" in json.dumps(dict(found.details))
 
 
-def test_d52_d145_d146_a_time_out_prints_argv_and_files(bare: Clinic) -> None:
-    bare.write(".bash_profile", "sleep 30\n")
-    found = bare.rows("shell.rc", timeout_s=0.5)["bash -lc"]
+def test_d52_d145_d146_a_time_out_prints_argv_and_files(
+    bare: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_at_each_line(monkeypatch, bare.home / "late")
+    bare.write(".bash_profile", "echo >>~/late; sleep 600\n")
+    found = bare.rows("shell.rc")["bash -lc"]
     assert found.summary.startswith("timeout:")
     assert "~/.bash_profile" in found.summary
     assert found.details["argv"].split()[1:3] == ["-l", "-c"]

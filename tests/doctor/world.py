@@ -15,11 +15,14 @@ from typing import Any
 from tests.support import Machine, Ran
 from tfx.core.paths import Paths
 from tfx.doctor.examine import examine
+from tfx.doctor.facts import Facts
 from tfx.doctor.model import Check, Finding
 from tfx.doctor.options import Options
 from tfx.doctor.registry import CHECKS
 from tfx.doctor.report import DoctorData
 from tfx.result import Result
+
+PATIENT_S = 60.0  # for looks that are to find something: never the reason why a test ends
 
 # What every cell of a login bash and of sh reads, but a bare `bash -c` and `sh -c`.
 PROFILES = (".bash_profile", ".bashrc", ".profile", ".zshenv")
@@ -43,17 +46,36 @@ class Clinic(Machine):
             self.write(name, f'export PATH="{places}:$PATH"\n')
         return self
 
+    def tfx(self, *arguments: str, **extra: str) -> Ran:
+        """Run a command; doctor is patient unless the test says how long it waits."""
+        if arguments[:1] == ("doctor",) and "--timeout" not in arguments:
+            arguments = (*arguments, "--timeout", f"{PATIENT_S:g}")
+        return super().tfx(*arguments, **extra)
+
     def doctor(self, *arguments: str, **extra: str) -> Ran:
         return self.tfx("doctor", *arguments, "--json", **extra)
 
-    def look(self, *checks: str, **options: Any) -> Result[DoctorData]:  # noqa: ANN401
+    def look(
+        self,
+        *checks: str,
+        timeout_s: float = PATIENT_S,
+        **options: Any,  # noqa: ANN401
+    ) -> Result[DoctorData]:
         """Run checks in this process."""
-        said = Options(checks=checks, **options)
+        said = Options(checks=checks, timeout_s=timeout_s, **options)
         return examine(self.paths, said, say=lambda _: None)
 
     def rows(self, *checks: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401
         """The rows of checks run in this process, by target."""
         return {row.target: row for row in self.look(*checks, **options).data.rows}
+
+
+def hurried(clinic: Clinic, check: str, timeout_s: float, **options: Any) -> dict[str, Finding]:  # noqa: ANN401
+    """What one check finds that is in a hurry, though the shells were asked with patience."""
+    facts = Facts(clinic.paths, Options(timeout_s=PATIENT_S))
+    assert facts.in_use is not None
+    facts.options = Options(timeout_s=timeout_s, **options)
+    return {found.target: found for found in the_check(check).run(facts)}
 
 
 def by_target(ran: Ran, check: str) -> dict[str, dict[str, Any]]:
@@ -77,8 +99,9 @@ def commands(found: Finding | Any) -> list[str]:  # noqa: ANN401
 
 
 def texts(found: Any) -> str:  # noqa: ANN401
-    """Everything that a row tells, in one text."""
-    remedies = " ".join(f"{r.text} {r.command or ''}" for r in found.remediation)
+    """Everything that a row or a finding tells, in one text."""
+    given = found.remedies if isinstance(found, Finding) else found.remediation
+    remedies = " ".join(f"{r.text} {r.command or ''}" for r in given)
     return f"{found.summary} {json.dumps(dict(found.details))} {remedies}"
 
 

@@ -25,6 +25,7 @@ from tfx.hub.places import HubFiles
 from tfx.hub.state import RunWishes
 
 RECEIVERS = [f"receiver-{number}" for number in range(4)]
+ENOUGH = 50  # messages
 SENDERS = [f"sender-{number}" for number in range(4)]
 
 
@@ -148,6 +149,10 @@ class Storm:
         token = self.files.token.read_text().strip()
         self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
+    def is_enough(self) -> bool:
+        """True when enough was done to look at."""
+        return len(self.acknowledged) > ENOUGH
+
     def next_number(self) -> int:
         with self._lock:
             self._number += 1
@@ -161,7 +166,7 @@ class Storm:
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
-        assert locks.wait_until_free(self.files.lock, 20)
+        assert locks.wait_until_free(self.files.lock, 60)
 
     def hub(self, home: Path) -> RunningHub:
         run = launch.start(self.paths, RunWishes(port=self.port)).probe.recorded
@@ -197,7 +202,9 @@ def _storm(home: Path, rounds: int) -> None:
             time.sleep(random.uniform(0.05, 0.4))
             storm.kill()
             storm.start()
-        time.sleep(0.5)
+        until = time.monotonic() + 60
+        while not storm.is_enough() and time.monotonic() < until:
+            time.sleep(0.05)
     finally:
         storm.over.set()
         for client in clients:
@@ -226,7 +233,7 @@ def _drain(storm: Storm, hub: RunningHub) -> None:
 
 
 def _check(storm: Storm, hub: RunningHub) -> None:
-    assert len(storm.acknowledged) > 50
+    assert len(storm.acknowledged) > ENOUGH
     missing = set(storm.acknowledged) - set(storm.received)
     assert missing == set()
     numbers = Counter(storm.received.values())

@@ -236,12 +236,23 @@ def kill_parent(place: Path, seed: int, version: int = 1) -> str:
 
 
 def _wait_for_workers(site: Site) -> None:
-    """Wait until the orphaned worker has ended; it may not have taken the lock yet."""
+    """Wait until the orphaned worker has ended.
+
+    It may not have taken the lock yet, nor even come to be called a worker.
+    """
     home = str(site.home)
-    for each in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if run.MODULE in each.cmdline() and each.environ().get("HOME") == home:
-                each.wait(60)
+    until = time.monotonic() + 120
+    while left := [each for each in psutil.process_iter() if _is_in(home, each)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.02)
+
+
+def _is_in(home: str, process: psutil.Process) -> bool:
+    try:
+        gone = process.status() == psutil.STATUS_ZOMBIE
+        return not gone and process.environ().get("HOME") == home
+    except psutil.Error:
+        return False
 
 
 def _wait_for_lock(site: Site) -> None:

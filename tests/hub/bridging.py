@@ -15,6 +15,25 @@ from typing import Any
 from tests.hub.speaking import LEGACY, MODERN, envelope
 
 BRIDGE = (sys.executable, "-m", "tfx", "hub", "bridge")
+_PATIENT = (  # one line: a shell may be told it
+    "import sys; from tfx.hub.bridge import heart, run; heart.EVERY_S = {every_s};"
+    " heart.LIMIT_S = heart.LAST_WORD_S = run.GRACE_S = 60.0; sys.exit(run.main(sys.argv[1:]))"
+)
+_PATIENT_HOOK = (
+    "import runpy, sys; from tfx.hub import hook; hook.LIMIT_S = 60.0; sys.argv = sys.argv[1:];"
+    " runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+END_S = 90.0
+
+
+def patient(every_s: float = 60.0) -> tuple[str, ...]:
+    """The bridge for tests of what it says: it gives a hub under load the time that it needs."""
+    return (sys.executable, "-c", _PATIENT.format(every_s=every_s))
+
+
+def patient_hook(script: Path) -> tuple[str, ...]:
+    """The hook's own script, which gives a hub under load the time that it needs."""
+    return (sys.executable, "-I", "-c", _PATIENT_HOOK, str(script))
 
 
 @dataclass(slots=True)
@@ -120,9 +139,9 @@ class BridgeClient:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        status = self.process.wait(20)
+        status = self.process.wait(END_S)
         if self._reader is not None:
-            self._reader.join(20)
+            self._reader.join(END_S)
         self.process.stdout.close()
         return status
 

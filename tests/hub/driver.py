@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tests.hub.waiting import LIMIT_S, until_in_loop
 from tfx.core import database
 from tfx.hub.core import HubCore
 from tfx.hub.models import (
@@ -28,6 +29,7 @@ from tfx.hub.models import (
 )
 from tfx.hub.operations import OPERATIONS
 from tfx.hub.store.store import Store
+from tfx.hub.store.tx import Tx
 from tfx.hub.wire import admin, agents, messages, views
 
 T = TypeVar("T")
@@ -119,8 +121,14 @@ class Bed:
     @asynccontextmanager
     async def writer_held(self) -> AsyncIterator[None]:
         """Hold the writer inside: what is asked for meanwhile is read now and written later."""
-        gate = threading.Event()
-        self.core.store.queue(lambda _tx: gate.wait(60))
+        inside, gate = threading.Event(), threading.Event()
+
+        def hold(_tx: Tx) -> None:
+            inside.set()
+            gate.wait(LIMIT_S)
+
+        self.core.store.queue(hold)
+        await until_in_loop(inside.is_set)
         try:
             yield
         finally:

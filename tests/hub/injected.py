@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from tfx.hub import server
 from tfx.hub.daemon import __main__ as daemon
 from tfx.hub.daemon.readiness import Ready, report_ready
 from tfx.hub.store.store import Store
@@ -30,7 +33,13 @@ def kill_writer() -> None:
 
 def hang_loop() -> None:
     """Block the event loop: no handler, no request and no signal handler gets on."""
+    Path(os.environ["HOME"], "hung").touch()
     time.sleep(600)
+
+
+def patient_end() -> None:
+    """Let calls go on for long at the end, so that a test can look at a hub that ends."""
+    server.FINISH_S = 120.0
 
 
 def few_files() -> None:
@@ -41,6 +50,7 @@ def few_files() -> None:
 FAULTS: dict[str, Callable[[], None]] = {
     "dead-writer": kill_writer,
     "hung-loop": hang_loop,
+    "patient-end": patient_end,
     "few-files": few_files,
 }
 
@@ -51,7 +61,10 @@ def main() -> int:
 
     def told(descriptor: int, ready: Ready) -> None:
         report_ready(descriptor, ready)
-        asyncio.get_running_loop().call_later(0.2, fault)
+        if fault is patient_end:
+            fault()  # before anybody can ask for the end
+        else:
+            asyncio.get_running_loop().call_later(0.2, fault)
 
     daemon.report_ready = told  # type: ignore[attr-defined]
     return daemon.main()

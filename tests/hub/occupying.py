@@ -107,10 +107,17 @@ async def release(
 
 
 async def open_terminal(
-    bed: Bed, name: str = "bob", process: ProcessFacts | None = None, ttl_ms: int = 600_000
+    bed: Bed,
+    name: str = "bob",
+    process: ProcessFacts | None = None,
+    ttl_ms: int = 600_000,
+    op_id: str | None = None,
 ) -> occupancy.TerminalOpenResult:
     request = occupancy.TerminalOpenRequest(
-        agent_id=AgentId(name), process=process or me(), ttl_ms=ttl_ms
+        agent_id=AgentId(name),
+        process=process or me(),
+        ttl_ms=ttl_ms,
+        op_id=None if op_id is None else OpId(op_id),
     )
     return await bed.core.terminals.terminal_open(NOBODY, request)
 
@@ -127,6 +134,8 @@ async def busy(bed: Bed, name: str = "bob") -> occupancy.BusyResult:
 async def free(
     bed: Bed, name: str = "bob", *, force: bool = False, generation: int | None = None
 ) -> occupancy.AgentsFreeResult:
+    if force and generation is None:
+        generation = (await busy(bed, name)).generation
     request = occupancy.AgentsFreeRequest(
         agent_id=AgentId(name), force=force, generation=generation
     )

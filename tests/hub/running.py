@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 from collections.abc import Iterable, Mapping
@@ -21,7 +22,8 @@ from tfx.hub.daemon import stop as stopping
 from tfx.hub.places import HubFiles
 from tfx.hub.state import RunWishes
 
-QUICK = stopping.Patience(request_s=5, sigterm_s=5, sigkill_s=5)
+PATIENT = stopping.Patience(request_s=60, sigterm_s=60, sigkill_s=60)
+"""A hub under load ends in order, too: its WAL is folded in and its last words are in its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class RunningHub:
         """SIGKILL the hub of this HOME, whoever started it, and wait until its lock is free."""
         holder = locks.holder(self.files.lock)
         os.kill(self.pid if holder is None else holder.pid, signal.SIGKILL)
-        assert locks.wait_until_free(self.files.lock, 10)
+        assert locks.wait_until_free(self.files.lock, 60)
 
     def again(self) -> RunningHub:
         """Start it again in the same HOME."""
@@ -145,13 +147,13 @@ class RunningHub:
         holder = locks.holder(self.files.lock)
         if locks.is_held(self.files.lock) and holder is not None:
             process.signal_exactly(holder.pid, holder.start_token, signal.SIGCONT)
-            stopping.stop(self.paths, QUICK)
+            stopping.stop(self.paths, PATIENT)
 
 
 def start(home: Path, env: Mapping[str, str] | None = None, **extra: str) -> RunningHub:
     given = dict(env) if env is not None else bare_env(home, **extra)
     paths = Paths.resolve(given)
-    started = launch.start(paths, RunWishes(port=0))
+    started = launch.start(paths, RunWishes(port=0), limit_s=90)
     run = started.probe.recorded
     assert run is not None
     return RunningHub(
@@ -160,11 +162,17 @@ def start(home: Path, env: Mapping[str, str] | None = None, **extra: str) -> Run
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    assert isinstance(port, int)
-    return port
+    """A port that nobody is on, of those that the system gives to nobody by itself.
+
+    A hub or a client of another test that asks for any port cannot be given it meanwhile.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = 10_000 + 1_000 * (worker % 8)
+    for port in random.sample(range(first, first + 1_000), 200):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def cli(hub: RunningHub, *words: str, stdin: str = "") -> Ran:

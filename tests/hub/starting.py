@@ -29,12 +29,24 @@ def quiet(home: Path) -> dict[str, str]:
 @contextlib.contextmanager
 def held_default_port() -> Iterator[None]:
     """Hold port 27888; where somebody else on this machine keeps it, that is as good."""
-    with socket.socket() as holding:
-        holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        for _ in range(500):  # a hub of another test may be on it for a moment
-            with contextlib.suppress(OSError):
-                holding.bind(("127.0.0.1", 27888))
-                holding.listen()
+    with contextlib.ExitStack() as stack:
+        deadline = time.monotonic() + 60  # hubs of other tests are on it for a while
+        while time.monotonic() < deadline:
+            try:
+                stack.enter_context(_on_default_port())
                 break
-            time.sleep(0.02)
+            except OSError:
+                time.sleep(0.02)
         yield
+
+
+def _on_default_port() -> socket.socket:
+    holding = socket.socket()
+    try:
+        holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holding.bind(("127.0.0.1", 27888))
+        holding.listen()
+    except OSError:
+        holding.close()
+        raise
+    return holding

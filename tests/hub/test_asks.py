@@ -10,6 +10,7 @@ import pytest
 
 from tests.hub.conftest import Play
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed, with_bed
+from tests.hub.waiting import until_in_loop
 from tfx.errors import (
     AccessDenied,
     InvalidRequest,
@@ -17,6 +18,7 @@ from tfx.errors import (
     StateConflict,
 )
 from tfx.hub.models import AgentId, AskState, HandoffState, OpId, StatusScope
+from tfx.hub.store.wakeups import Settled
 from tfx.hub.wire import messages, views
 from tfx.hub.wire.admin import RebuildRequest
 
@@ -25,12 +27,12 @@ def test_h_58_an_ask_returns_the_answer_of_the_agent_that_was_asked(play: Play) 
     async def story(bed: Bed) -> None:
         await bed.register("bob")
         asking = asyncio.create_task(bed.ask("ann", "bob", "why?", wait_ms=45_000))
-        polled = await bed.poll("bob", wait_ms=10_000)
+        polled = await bed.poll("bob", wait_ms=45_000)
         (question,) = polled.messages
         assert msgspec.json.decode(question.payload)["question"] == "why?"
         assert question.correlation_id is not None
         await bed.answer("bob", "ann", question.correlation_id, '{"because":42}')
-        result = await asyncio.wait_for(asking, 10)
+        result = await asyncio.wait_for(asking, 30)
         assert result.state is AskState.ANSWERED
         assert result.response is not None
         assert bytes(result.response.payload) == b'{"because":42}'
@@ -134,7 +136,7 @@ def test_h_58_an_answer_that_comes_with_the_time_out_is_not_lost(play: Play) -> 
         await bed.register("bob")
         for number in range(20):
             asking = asyncio.create_task(bed.ask("ann", "bob", f"{number}", wait_ms=3))
-            (question,) = (await bed.poll("bob", wait_ms=10_000, auto_ack=True)).messages
+            (question,) = (await bed.poll("bob", wait_ms=45_000, auto_ack=True)).messages
             assert question.correlation_id is not None
             await bed.answer("bob", "ann", question.correlation_id)
             result = await asking
@@ -187,9 +189,9 @@ def test_h_58_an_ask_that_dies_while_waited_for_says_so(play: Play) -> None:
     async def story(bed: Bed) -> None:
         await bed.register("bob")
         asking = asyncio.create_task(bed.ask("ann", "bob", wait_ms=45_000, ttl_ms=1_000))
-        await asyncio.sleep(0.05)
+        await until_in_loop(lambda: bed.core.store.wakeups.waiting(Settled))
         await bed.tick(1_001)
-        assert (await asyncio.wait_for(asking, 10)).state is AskState.DEAD
+        assert (await asyncio.wait_for(asking, 30)).state is AskState.DEAD
 
     play(story)
 

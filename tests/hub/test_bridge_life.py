@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,19 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.hub.bridging import BridgeClient
+from tests.hub.bridging import END_S, BridgeClient, patient
 from tests.hub.running import RunningHub
 from tests.hub.speaking import LEGACY, MODERN
+from tests.hub.waiting import until
 from tests.support import bare_env
 from tfx.core import locks
+from tfx.hub.bridge.heart import Heart
+from tfx.hub.bridge.link import Hub
+from tfx.hub.exchange import Exchange
 
-QUICK = """
-import sys
-from tfx.hub.bridge import heart
-heart.EVERY_S = 0.1
-from tfx.hub.bridge.run import main
-sys.exit(main([]))
-"""
 ME = "me-and-nobody-else"
 
 
@@ -33,7 +29,7 @@ def bridges(home: Path) -> Iterator[Callable[..., BridgeClient]]:
 
     def start(version: str = LEGACY[-1], name: str = ME) -> BridgeClient:
         env = bare_env(home, TFX_AGENT_ID=name)
-        argv = (sys.executable, "-c", QUICK)
+        argv = patient(every_s=0.1)
         made.append(BridgeClient.start(env, cwd=home, argv=argv, version=version))
         return made[-1]
 
@@ -41,14 +37,6 @@ def bridges(home: Path) -> Iterator[Callable[..., BridgeClient]]:
     for each in made:
         with contextlib.suppress(OSError, ValueError):
             each.kill()
-
-
-def until(true: Callable[[], object]) -> None:
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.02)
-    pytest.fail("it did not happen")
 
 
 def runs(hub: RunningHub) -> list[Any]:
@@ -83,7 +71,7 @@ def test_ev_i1_a_killed_bridge_is_lost_by_the_probe(
     client.open()
     until(lambda: runs(hub))
     client.process.kill()
-    client.process.wait(20)
+    client.process.wait(END_S)
     assert hub.call("busy", agent_id=ME)["busy"] is False
     hub.call("invocations_probe")
     (run,) = runs(hub)
@@ -150,10 +138,42 @@ def test_ev_b8_a_bridge_whose_seat_a_person_took_goes_on_and_ends_as_itself(
     client = bridges()
     client.open()
     until(lambda: runs(hub))
-    hub.call("agents_free", operator=True, agent_id=ME, force=True)
-    time.sleep(0.4)
+    seen = hub.call("busy", agent_id=ME)["generation"]
+    hub.call("agents_free", operator=True, agent_id=ME, force=True, generation=seen)
+    assert [(run["state"], run["evidence"]) for run in runs(hub)] == [("lost", "force")]
+    time.sleep(0.4)  # beats pass: it does not come back by itself
+    assert not hub.call("busy", agent_id=ME)["busy"]
     assert client.end() == 0
-    assert [run["state"] for run in runs(hub)] == ["finished"]
+    assert [(run["state"], run["is_late"]) for run in runs(hub)] == [("finished", True)]
+
+
+@pytest.mark.parametrize("end", ["forced", "finished"])
+def test_ev_l7_a_bridge_that_never_heard_its_first_answer_goes_on_from_what_is_so(
+    hub: RunningHub, end: str
+) -> None:
+    ours = Hub(hub.paths)
+    place = ours.place()
+    with Exchange(place.url, place.token) as exchange:
+        attached = ours.agent(exchange, place)
+    assert attached is not None
+    heart = Heart(ours)
+    heart._beat()
+    (first,) = runs(hub)
+    heart._run = None  # the answer was lost
+    if end == "forced":
+        seen = hub.call("busy", agent_id=attached.name)["generation"]
+        wish = {"agent_id": attached.name, "force": True, "generation": seen}
+        hub.call("agents_free", operator=True, **wish)
+    else:
+        hub.call("invocation_finish", invocation_id=first["invocation_id"], outcome="ok")
+    for _ in range(3):
+        heart._beat()
+    came_back = end == "finished"
+    assert hub.call("busy", agent_id=attached.name)["busy"] is came_back
+    heart.finish()
+    assert [(run["state"], run["is_late"]) for run in runs(hub)] == (
+        [("finished", False), ("finished", False)] if came_back else [("finished", True)]
+    )
 
 
 def test_ev_i1_a_bridge_reports_itself_anew_to_a_hub_that_does_not_know_it(

@@ -96,8 +96,13 @@ def test_k_27_a_bridge_does_not_take_back_a_name_that_another_registered(
 ) -> None:
     first = opened(bridges, home)
     held = claimed(first)
-    hub.register(ME)
+    wish = {"agent_id": ME, "cli": "x", "capabilities": ["code"], "topics": []}
+    refused = hub.post("/v1/register", {**wish, "heartbeat_ttl_ms": 600_000})
+    assert refused.code == "name-taken"  # it lives
+    assert hub.call("heartbeat", agent_id=ME)["lease_id"] == held["session"]
+    hub.call("register", operator=True, heartbeat_ttl_ms=600_000, **wish)
     session = hub.call("heartbeat", agent_id=ME)["lease_id"]
+    assert session != held["session"]
     for _ in range(3):
         error = first.tool("work_claim", task=held["task"])["error"]
         assert error["code"] == "authority-ended"

@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.hub.running import RunningHub, cli
+from tests.hub.waiting import until
 from tests.support import bare_env, tfx
 from tfx.core.identity import identify
 from tfx.hub.ancestry import facts_of
@@ -131,7 +131,7 @@ def test_publish_takes_a_text_or_an_object_from_argument_or_stdin(hub: RunningHu
 def test_h_26_what_was_sent_says_how_long_it_waits_and_mail_says_how_to_ack(
     hub: RunningHub,
 ) -> None:
-    sent = cli(hub, "publish", "--to", "reader", "--deferred", "--ttl", "2m", "hi")
+    sent = cli(hub, "publish", "--to", "reader", "--deferred", "--ttl", "2m59s", "hi")
     assert sent.out.endswith(", for 2 min if nobody claims it\n")
     got = cli(hub, "poll", "--agent", "reader")
     message_id = sent.out.split()[3].rstrip(",")
@@ -146,17 +146,29 @@ def test_h_26_what_was_sent_says_how_long_it_waits_and_mail_says_how_to_ack(
 def test_ask_waits_for_the_answer_of_another_command(hub: RunningHub) -> None:
     hub.register("oracle")
     with subprocess.Popen(
-        [sys.executable, "-m", "tfx", "hub", "ask", "--to", "oracle", "6 x 7?", "--json"],
+        [
+            sys.executable,
+            "-m",
+            "tfx",
+            "hub",
+            "ask",
+            "--to",
+            "oracle",
+            "--wait",
+            "45",
+            "6 x 7?",
+            "--json",
+        ],
         env=hub.env,
         stdout=subprocess.PIPE,
         text=True,
     ) as asking:
-        got = cli(hub, "poll", "--agent", "oracle", "--wait", "30", "--json").data["messages"]
+        got = cli(hub, "poll", "--agent", "oracle", "--wait", "45", "--json").data["messages"]
         [request] = got
         answer = ("publish", "--to", "operator", "--from", "oracle", "42")
         ran = cli(hub, *answer, "--correlation-id", request["correlation_id"])
         assert ran.code == 0, ran.err
-        out, _ = asking.communicate(timeout=60)
+        out, _ = asking.communicate(timeout=120)
     assert asking.returncode == 0
     data = json.loads(out)["data"]
     assert (data["state"], data["response"]["payload"]) == ("answered", {"text": "42"})
@@ -187,7 +199,7 @@ def test_h_71_wait_returns_with_mail_and_claims_nothing(hub: RunningHub) -> None
     ) as waiting:
         _until_waiting(hub)
         hub.call("publish", from_="operator", to="sleeper", topic="x", payload={})
-        out, _ = waiting.communicate(timeout=60)
+        out, _ = waiting.communicate(timeout=120)
     assert (waiting.returncode, json.loads(out)["data"]["total"]) == (0, 1)
     assert cli(hub, "poll", "--agent", "sleeper", "--json").data["messages"][0]["attempt"] == 1
 
@@ -195,7 +207,7 @@ def test_h_71_wait_returns_with_mail_and_claims_nothing(hub: RunningHub) -> None
 def test_h_71_wait_survives_a_restart_of_the_hub(hub: RunningHub) -> None:
     hub.register("sleeper")
     with subprocess.Popen(
-        [sys.executable, "-m", "tfx", "hub", "wait", "--agent", "sleeper", "--timeout", "60"],
+        [sys.executable, "-m", "tfx", "hub", "wait", "--agent", "sleeper", "--timeout", "120"],
         env=hub.env,
         stdout=subprocess.PIPE,
         text=True,
@@ -204,7 +216,7 @@ def test_h_71_wait_survives_a_restart_of_the_hub(hub: RunningHub) -> None:
         hub.kill()
         again = hub.again()
         again.call("publish", from_="operator", to="sleeper", topic="x", payload={})
-        out, _ = waiting.communicate(timeout=60)
+        out, _ = waiting.communicate(timeout=120)
     assert (waiting.returncode, "1 waiting" in out) == (0, True)
 
 
@@ -213,7 +225,7 @@ def test_h_71_wait_survives_a_hub_that_ends_before_its_first_answer(hub: Running
     hub.register("sleeper")
     os.kill(hub.pid, signal.SIGSTOP)
     with subprocess.Popen(
-        [sys.executable, "-m", "tfx", "hub", "wait", "--agent", "sleeper", "--timeout", "60"],
+        [sys.executable, "-m", "tfx", "hub", "wait", "--agent", "sleeper", "--timeout", "120"],
         env=hub.env,
         stdout=subprocess.PIPE,
         text=True,
@@ -222,20 +234,22 @@ def test_h_71_wait_survives_a_hub_that_ends_before_its_first_answer(hub: Running
         hub.kill()
         again = hub.again()
         again.call("publish", from_="operator", to="sleeper", topic="x", payload={})
-        out, _ = waiting.communicate(timeout=60)
+        out, _ = waiting.communicate(timeout=120)
     assert (waiting.returncode, "1 waiting" in out) == (0, True)
 
 
 def _until_asked(port: int) -> None:
     """Wait until the kernel holds bytes that the stopped hub has not read."""
     here = f"0100007F:{port:04X}"
-    for _ in range(600):
+
+    def asked() -> bool:
         for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
             _, local, _, _, queues, *_ = line.split()
             if local == here and int(queues.partition(":")[2], 16) > 64:
-                return
-        time.sleep(0.02)
-    pytest.fail("nobody asks")
+                return True
+        return False
+
+    until(asked)
 
 
 @pytest.mark.parametrize("words", [("busy", "nobody"), ("agents", "retire", "nobody")])
@@ -323,11 +337,7 @@ def test_h_9_a_hub_address_of_the_environment_is_used(hub: RunningHub, tmp_path:
 
 
 def _until_waiting(hub: RunningHub) -> None:
-    for _ in range(600):
-        if hub.get("/status").document["queues"]["open_waits"]:
-            return
-        time.sleep(0.02)
-    pytest.fail("nobody waits")
+    until(lambda: hub.get("/status").document["queues"]["open_waits"])
 
 
 def test_h_76_refusals_are_counted_by_code(hub: RunningHub) -> None:
@@ -403,4 +413,8 @@ def test_people_see_who_is_busy_what_runs_and_can_free_an_agent(hub: RunningHub)
     assert "running alive, heard" in listed
     assert cli(hub, "invocations", "--state", "lost", "--json").data["invocations"] == []
     assert cli(hub, "invocations", "--state", "nonsense").code == 2
+    elsewhere = cli(hub, "invocations", "--room", "some/where", "--task", "1", "--json")
+    (problem,) = elsewhere.document["problems"]
+    assert problem["code"] == "unknown-task"  # where it is run, never a relative room
+    assert "in /" in problem["message"]
     assert "looked at 1, lost 0" in cli(hub, "invocations", "probe").out

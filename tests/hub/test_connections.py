@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import resource
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.running import RunningHub
+from tests.hub.waiting import pass_time, until_in_loop
 from tests.support import bare_env, tfx
 from tfx.hub.daemon import limits, ports
 from tfx.hub.transport import connection
@@ -43,7 +45,7 @@ def served(most: int, story: Callable[[int], Awaitable[None]]) -> None:
 @pytest.mark.parametrize("piece", [b"X-Long: " + b"a" * 4096, b"X-%d: 1\r\n" * 512])
 def test_h_49_a_head_that_does_not_end_is_cut_off(hub: RunningHub, piece: bytes) -> None:
     before = _rss_kb(hub.pid)
-    with socket.create_connection(("127.0.0.1", hub.port), timeout=20) as stranger:
+    with socket.create_connection(("127.0.0.1", hub.port), timeout=60) as stranger:
         stranger.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         with pytest.raises(OSError, match=r"reset|Broken"):
             stranger.sendall(piece * 10_000)  # 40 MB
@@ -60,7 +62,7 @@ def test_h_49_a_long_head_is_told_why(hub: RunningHub) -> None:
 
 
 def test_h_49_a_large_body_behind_a_head_is_no_large_head(hub: RunningHub) -> None:
-    assert hub.post("/v1/wait", b'{"agent_id":"bob"}' + b" " * 900_000).status == 200
+    assert hub.post("/v1/wait", b'{"agent_id":"bob","wait_ms":0}' + b" " * 900_000).status == 200
 
 
 def test_h_49_a_slow_head_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,21 +72,21 @@ def test_h_49_a_slow_head_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
         for begun in (b"", b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(begun)
-            await asyncio.wait_for(reader.read(), 20)  # until the hub closes
+            with contextlib.suppress(ConnectionError):  # it closed before it had read
+                await asyncio.wait_for(reader.read(), 60)  # until the hub closes
             writer.close()
 
     served(100, story)
 
 
-def test_h_49_a_call_that_waits_is_not_a_slow_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "HEAD_S", 0.05)
-
+def test_h_49_a_call_that_waits_is_not_a_slow_head() -> None:
     async def story(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(3):
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200" in await reader.readuntil(b"{}")
-            await asyncio.sleep(0.15)
+            pass_time(connection.HEAD_S + 1)
+            await asyncio.sleep(0.01)  # what was due is done
         writer.close()
 
     served(100, story)
@@ -94,7 +96,7 @@ def test_h_49_connections_are_bounded_and_come_back() -> None:
     async def story(port: int) -> None:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        assert await asyncio.wait_for(reader.read(), 20) == b""
+        assert await asyncio.wait_for(reader.read(), 60) == b""
         writer.close()
         for _reader, each in held:
             each.close()
@@ -102,13 +104,42 @@ def test_h_49_connections_are_bounded_and_come_back() -> None:
         for _ in range(200):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            answer = await reader.read()
+            answer = b""
+            with contextlib.suppress(ConnectionError):  # refused once more
+                answer = await reader.read()
             writer.close()
             if answer:
                 return
         pytest.fail("the places did not come back")
 
     served(3, story)
+
+
+def test_h_17_the_time_in_which_the_hub_stood_still_cuts_no_call_off() -> None:
+    async def story() -> None:
+        may_end = asyncio.Event()
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            await may_end.wait()
+            await _answer(scope, receive, send)
+
+        listening = ports.listen(0, strict=True)
+        serving = Serving(answer, 3)
+        await serving.start(listening.socket)
+        reader, writer = await asyncio.open_connection("127.0.0.1", listening.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until_in_loop(lambda: serving._state.tasks)
+        serving.stop_accepting()
+        finishing = asyncio.create_task(serving.finish(60))
+        await asyncio.sleep(0)
+        pass_time(120)
+        await asyncio.sleep(0.01)  # what is over is told
+        may_end.set()
+        assert await finishing == 0
+        assert b"200" in await reader.read()
+        writer.close()
+
+    asyncio.run(story())
 
 
 def test_h_49_the_hub_asks_for_the_descriptors_it_may_have(home: Path) -> None:

@@ -294,6 +294,6 @@ def _head(hub: RunningHub, path: str, *headers: str) -> bytes:
 
 
 def _raw(hub: RunningHub, data: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", hub.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", hub.port), timeout=60) as connection:
         connection.sendall(data)
         return connection.recv(65_536)

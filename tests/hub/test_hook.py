@@ -6,12 +6,12 @@ import json
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.architecture.test_startup import HEAVY
-from tests.hub.bridging import BRIDGE, BridgeClient
+from tests.hub.bridging import BRIDGE, BridgeClient, patient_hook
 from tests.hub.running import RunningHub
+from tests.hub.waiting import until
 from tests.support import bare_env
 
 HOOK = Path(__file__).parents[2] / "assets" / "hooks" / "tfx-inbox.py"
@@ -29,13 +29,13 @@ INPUT = {
 
 def run_hook(home: Path, env: dict[str, str], data: bytes) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-I", str(HOOK)],
+        patient_hook(HOOK),
         env=env,
         cwd=home,
         input=data,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
 
 
@@ -114,7 +114,7 @@ def test_h_70_a_hook_imports_nothing_heavy(hub: RunningHub) -> None:
 def test_h_70_k_27_the_bridge_and_the_hook_agree_on_the_agent(hub: RunningHub) -> None:
     program = hub.home / "bin" / "claude"
     program.parent.mkdir()
-    hook = shlex.join([sys.executable, "-I", str(HOOK)])
+    hook = shlex.join(patient_hook(HOOK))
     # one process called claude is the parent of both
     program.write_text(
         f"#!{sys.executable}\n"
@@ -127,7 +127,8 @@ def test_h_70_k_27_the_bridge_and_the_hook_agree_on_the_agent(hub: RunningHub) -
         "        ask.unlink()\n"
         f"        done = subprocess.run(['/bin/sh', '-c', {hook!r}], input=data, "
         "capture_output=True)\n"
-        "        said.write_bytes(done.stdout + b'\\n')\n"
+        "        pathlib.Path('said.new').write_bytes(done.stdout + b'\\n')\n"
+        "        pathlib.Path('said.new').rename(said)\n"
         "    time.sleep(0.01)\n",
         "utf-8",
     )
@@ -140,9 +141,6 @@ def test_h_70_k_27_the_bridge_and_the_hook_agree_on_the_agent(hub: RunningHub) -
     hub.call("publish", from_="sender", to=name, topic="x", payload={})
     (hub.home / "ask.new").write_text(json.dumps(INPUT))
     (hub.home / "ask.new").rename(hub.home / "ask")
-    until = time.monotonic() + 30
-    while not (hub.home / "said").exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    time.sleep(0.05)
+    until((hub.home / "said").exists)
     assert f"1 new for {name}" in (hub.home / "said").read_text()
     assert client.end() == 0

@@ -6,12 +6,12 @@ import asyncio
 import http.client
 import json
 import logging
-import time
 from typing import Any
 
 import pytest
 
 from tests.hub.running import RunningHub
+from tests.hub.waiting import until
 from tfx.errors import Kind, StateConflict, TfxError
 from tfx.hub.failures import HTTP_STATUS, from_wire, to_wire
 from tfx.hub.tokens import Credentials
@@ -103,8 +103,8 @@ def test_h_76_a_refusal_is_counted_by_its_code() -> None:
 
 def test_h_57_a_poll_whose_client_hangs_up_claims_nothing(hub: RunningHub) -> None:
     hub.register("agent-1")
-    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=20)
-    body = json.dumps({"agent_id": "agent-1", "wait_ms": 30_000})
+    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=60)
+    body = json.dumps({"agent_id": "agent-1", "wait_ms": 45_000})
     headers = {**dict(hub.headers()), "Content-Type": "application/json"}
     connection.request("POST", "/v1/poll_messages", body, headers)
     _until(hub, 1)
@@ -117,7 +117,7 @@ def test_h_57_a_poll_whose_client_hangs_up_claims_nothing(hub: RunningHub) -> No
 
 def test_h_84_a_waiting_poll_returns_when_mail_comes(hub: RunningHub) -> None:
     hub.register("agent-1")
-    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=60)
     body = json.dumps({"agent_id": "agent-1", "wait_ms": 45_000})
     headers = {**dict(hub.headers()), "Content-Type": "application/json"}
     connection.request("POST", "/v1/poll_messages", body, headers)
@@ -151,8 +151,4 @@ def test_h_25_metrics_are_prometheus_text_without_names_of_agents(hub: RunningHu
 
 
 def _until(hub: RunningHub, waits: int) -> None:
-    for _ in range(500):
-        if hub.get("/status").document["queues"]["open_waits"] == waits:
-            return
-        time.sleep(0.02)
-    pytest.fail("it did not happen")
+    until(lambda: hub.get("/status").document["queues"]["open_waits"] == waits)

@@ -20,7 +20,7 @@ def test_h_57_h_84_a_long_poll_is_answered_by_the_commit(play: Play) -> None:
         await asyncio.sleep(0.05)
         assert bed.core.store.wakeups.open_waits == 1
         sent = await bed.publish("ann", "bob")
-        polled = await asyncio.wait_for(waiting, 10)
+        polled = await asyncio.wait_for(waiting, 30)
         assert [m.message_id for m in polled.messages] == [sent.message_id]
         assert bed.core.store.wakeups.open_waits == 0
 
@@ -65,10 +65,10 @@ def test_ev_t10_a_lost_wake_up_is_made_up_for_from_the_database(
         assert not waiting.done()
         monkeypatch.undo()
         await bed.core.upkeep.wake_the_forgotten()
-        polled = await asyncio.wait_for(waiting, 10)
+        polled = await asyncio.wait_for(waiting, 30)
         assert sent.message_id in {m.message_id for m in polled.messages}
         bed.core.drain()
-        assert (await asyncio.wait_for(asking, 10)).response is None
+        assert (await asyncio.wait_for(asking, 30)).response is None
 
     play(story)
 
@@ -154,7 +154,7 @@ def test_h_71_wait_returns_a_summary_and_claims_nothing(play: Play) -> None:
         waiting = asyncio.create_task(bed.core.inbox.wait(NOBODY, request))
         await asyncio.sleep(0.05)
         await bed.publish("ann", "bob", priority=8)
-        result = await asyncio.wait_for(waiting, 10)
+        result = await asyncio.wait_for(waiting, 30)
         assert (result.total, result.urgent) == (1, 1)
         assert result.first[0].sender == "ann"
         assert (await bed.poll("bob")).messages[0].attempt == 1

@@ -321,7 +321,7 @@ def test_ev_p8_a_jump_that_shows_in_a_hold_keeps_its_run(tmp_path: Path, then: s
 def test_ev_p8_a_finish_after_its_agent_was_forgotten_is_recorded(play: Play) -> None:
     async def story(bed: Bed) -> None:
         await bed.register("bob")
-        run = await start(bed, kind=TERMINAL, process=me())
+        run = await start(bed, process=me())  # a turn: it occupies nobody and goes on
         request = agents.RetireRequest(agent_id=AgentId("bob"))
         await bed.core.retiring.agents_retire(OPERATOR_CALLER, request)
         bed.clock.pass_ms(31 * DAY_MS)

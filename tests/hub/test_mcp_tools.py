@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import threading
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.hub.running import RunningHub
 from tests.hub.speaking import LEGACY, Speaker, envelope
+from tests.hub.waiting import until
 from tfx.hub.models import Toolset
 from tfx.hub.operations import OPERATIONS
 
@@ -149,10 +149,9 @@ def test_h_39_a_long_poll_is_woken_and_an_empty_one_says_call_again(speaker: Spe
         target=lambda: found.append(speaker.data("poll_messages", agent_id=two, wait_ms=45_000))
     )
     polling.start()
-    while speaker.hub.get("/status").document["queues"]["open_waits"] == 0:
-        time.sleep(0.01)
+    until(lambda: speaker.hub.get("/status").document["queues"]["open_waits"])
     speaker.data("publish", from_=one, to=two, topic="news", payload={})
-    polling.join(20)
+    polling.join(60)
     assert len(found[0]["messages"]) == 1
     empty = speaker.tool("poll_messages", agent_id=one, wait_ms=0)
     assert empty["hint"] == "nothing yet: call again"
@@ -183,10 +182,8 @@ def test_h_39_h_51_a_client_that_hangs_up_claims_nothing(modern: Speaker) -> Non
             b"Authorization: Bearer %b\r\nContent-Length: %d\r\n\r\n%b"
             % (hub.token.encode(), len(body), body)
         )
-        while hub.get("/status").document["queues"]["open_waits"] == before:
-            time.sleep(0.01)
-    while hub.get("/status").document["queues"]["open_waits"] != before:
-        time.sleep(0.01)
+        until(lambda: hub.get("/status").document["queues"]["open_waits"] != before)
+    until(lambda: hub.get("/status").document["queues"]["open_waits"] == before)
     hub.call("publish", from_="sends", to="waits", topic="x", payload={})
     [message] = hub.call("poll_messages", agent_id="waits", wait_ms=0, auto_ack=True)["messages"]
     assert message["attempt"] == 1

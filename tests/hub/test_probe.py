@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import json
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.hub.running import RunningHub, free_port
+from tests.hub.running import RunningHub
 from tests.support import bare_env, tfx
 from tfx.core import locks
 from tfx.core.paths import Paths
 from tfx.hub import state as state_file
-from tfx.hub.daemon import launch, report, stop
+from tfx.hub.daemon import launch, report, rotation, stop
 from tfx.hub.daemon import probe as probe_module
 from tfx.hub.daemon.probe import Reason, State, probe
 from tfx.hub.places import HubFiles
+from tfx.hub.state import RunWishes
 
 
-def _state(hub: RunningHub, answer_s: float = 2.0) -> tuple[State, Reason | None]:
+def _state(hub: RunningHub, answer_s: float = 60.0) -> tuple[State, Reason | None]:
     seen = probe(hub.paths, port=0, answer_s=answer_s)
     return seen.state, seen.reason
 
@@ -44,6 +47,19 @@ def test_h_14_h_100_a_hub_that_does_not_answer_is_unresponsive_and_keeps_its_fil
     assert _state(hub) == (State.RUNNING, None)
 
 
+def test_h_4_a_start_waits_for_a_hub_that_is_slow(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "_SLOW_S", 120.0)
+    os.kill(hub.pid, signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(launch.start, hub.paths, RunWishes())
+        time.sleep(probe_module.ANSWER_S + 0.5)  # its first question has got no answer
+        os.kill(hub.pid, signal.SIGCONT)
+        started = starting.result(120)
+    assert (started.by_us, started.probe.state) == (False, State.RUNNING)
+
+
 def test_h_14_a_changed_token_is_a_token_mismatch(hub: RunningHub) -> None:
     kept = hub.token
     hub.files.token.write_text("x" * 43 + "\n")
@@ -62,9 +78,11 @@ def test_h_13_an_answer_of_another_instance_is_not_running(hub: RunningHub) -> N
 def test_h_14_a_refused_connection(hub: RunningHub) -> None:
     recorded = state_file.read(hub.files.state)
     assert recorded is not None
-    url = f"http://127.0.0.1:{free_port()}"
-    state_file.write(hub.files.state, dataclasses.replace(recorded, url=url))
-    assert _state(hub) == (State.UNRESPONSIVE, Reason.REFUSED)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen: nobody else can, meanwhile
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        state_file.write(hub.files.state, dataclasses.replace(recorded, url=url))
+        assert _state(hub) == (State.UNRESPONSIVE, Reason.REFUSED)
 
 
 def test_h_14_a_lock_without_its_state_file_is_starting_for_half_a_minute(
@@ -140,6 +158,14 @@ def test_h_42_rotate_renews_a_credential_of_a_running_hub(hub: RunningHub, name:
     assert new not in ran.out + ran.err
     assert _with(hub, old) == 401
     assert _with(hub, new) == 200
+
+
+def test_h_42_a_hub_that_ends_while_a_credential_is_renewed_has_not_taken_it(
+    hub: RunningHub,
+) -> None:
+    seen = probe(hub.paths, port=0, answer_s=60)
+    hub.kill()
+    assert rotation._taken(seen, "x" * 43) is False  # and no bug: its next start takes it
 
 
 def test_h_42_rotate_works_while_the_hub_is_down(hub: RunningHub) -> None:

@@ -42,7 +42,7 @@ def _foreground(
     finally:
         child.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.communicate(timeout=20)
+            child.communicate(timeout=60)
         child.kill()
         child.wait()
 
@@ -70,7 +70,7 @@ def test_h_1_foreground_serves_prints_once_and_ends_on_a_signal_with_0(home: Pat
         assert (data["state"], data["pid"]) == ("running", child.pid)
         assert tfx(home, "hub", "status", env=env).code == 0
         child.send_signal(signal.SIGTERM)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (0, "")
     assert "serves http://127.0.0.1:" in err  # H-21: the log goes to stderr
     assert not HubFiles.of(Paths.resolve(env)).log.exists()
@@ -81,7 +81,7 @@ def test_h_2_stop_ends_a_foreground_hub_too(home: Path) -> None:
     with _foreground(env, "--port", "0", "--json") as child:
         _document(child)
         assert tfx(home, "hub", "stop", "--json", env=env).data["stopped_by"] == "request"
-        child.communicate(timeout=20)
+        child.communicate(timeout=60)
     assert child.returncode == 0
 
 
@@ -97,7 +97,7 @@ def test_h_5_readiness_stopping_and_watchdog_are_notified(home: Path) -> None:
     address = home / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         channel.bind(str(address))
-        channel.settimeout(20)
+        channel.settimeout(60)
         env = bare_env(home, NOTIFY_SOCKET=str(address), WATCHDOG_USEC="100000")
         with _foreground(env, "--port", "0", "--json") as child:
             said = [channel.recv(100)]
@@ -106,7 +106,7 @@ def test_h_5_readiness_stopping_and_watchdog_are_notified(home: Path) -> None:
             child.send_signal(signal.SIGTERM)
             while said[-1] != b"STOPPING=1":
                 said.append(channel.recv(100))
-            child.communicate(timeout=20)
+            child.communicate(timeout=60)
     assert said[0] == b"READY=1"
     assert child.returncode == 0
 
@@ -122,7 +122,7 @@ def test_h_5_a_passed_socket_is_served(home: Path) -> None:
     with _foreground(env, "--json", command=command) as child:
         for _ in range(200):
             with contextlib.suppress(OSError, http.client.HTTPException):
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
                 connection.request("GET", "/health")
                 assert connection.getresponse().status == 200
                 connection.close()
@@ -132,7 +132,7 @@ def test_h_5_a_passed_socket_is_served(home: Path) -> None:
         assert isinstance(data, dict)
         assert data["port"] == port
         assert tfx(home, "hub", "stop", env=env).code == 0
-        child.communicate(timeout=20)
+        child.communicate(timeout=60)
 
 
 def test_h_5_a_passed_socket_that_does_not_listen_on_loopback_is_refused(home: Path) -> None:

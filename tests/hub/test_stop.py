@@ -9,12 +9,12 @@ import http.client
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.hub.running import RunningHub
+from tests.hub.running import PATIENT, RunningHub
+from tests.hub.waiting import until
 from tfx.core import locks, process
 from tfx.core.identity import start_token
 from tfx.errors import LockHeld, StateConflict
@@ -23,7 +23,8 @@ from tfx.hub.daemon import stop as stopping
 from tfx.hub.daemon.probe import Reason, State, probe
 from tfx.hub.daemon.stop import Patience, Step
 
-SHORT = Patience(request_s=1.0, sigterm_s=1.0, sigkill_s=10.0)
+SHORT = Patience(request_s=1.0, sigterm_s=1.0, sigkill_s=60.0)
+"""For those that will not end by themselves."""
 
 
 @pytest.fixture
@@ -36,13 +37,13 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_h_16_a_request_with_the_operator_credential_ends_it(hub: RunningHub) -> None:
-    assert stopping.stop(hub.paths).step is Step.REQUEST
+    assert stopping.stop(hub.paths, PATIENT).step is Step.REQUEST
     assert not locks.is_held(hub.files.lock)
 
 
 def test_h_16_without_the_credential_sigterm_ends_it(hub: RunningHub) -> None:
     hub.files.operator.write_text("x" * 43)
-    assert stopping.stop(hub.paths, SHORT).step is Step.SIGTERM
+    assert stopping.stop(hub.paths, PATIENT).step is Step.SIGTERM
 
 
 def test_h_16_a_stopped_process_is_killed(hub: RunningHub) -> None:
@@ -63,12 +64,12 @@ def test_h_17_a_signal_answers_every_wait_at_once(hub: RunningHub, signum: signa
             pool.submit(hub.post, "/v1/poll_messages", {"agent_id": name, "wait_ms": 45_000})
             for name in names
         ]
-        _until(lambda: hub.get("/status").document["queues"]["open_waits"] >= 51)  # the stream too
+        until(lambda: hub.get("/status").document["queues"]["open_waits"] >= 51)  # the stream too
         os.kill(hub.pid, signum)
-        replies = [poll.result(timeout=20) for poll in polls]
+        replies = [poll.result(timeout=60) for poll in polls]
         assert [reply.data["messages"] for reply in replies] == [[]] * 50
         stream.read()  # ends instead of hanging
-    assert locks.wait_until_free(hub.files.lock, 10)
+    assert locks.wait_until_free(hub.files.lock, 60)
     assert probe(hub.paths, port=0).state is State.STOPPED
 
 
@@ -78,9 +79,9 @@ def test_h_17_stop_with_open_waits_needs_the_first_step_only(hub: RunningHub) ->
         waiting = pool.submit(
             hub.post, "/v1/poll_messages", {"agent_id": "agent-1", "wait_ms": 45_000}
         )
-        _until(lambda: hub.get("/status").document["queues"]["open_waits"] == 1)
-        assert stopping.stop(hub.paths).step is Step.REQUEST
-        assert waiting.result(timeout=10).status == 200
+        until(lambda: hub.get("/status").document["queues"]["open_waits"] == 1)
+        assert stopping.stop(hub.paths, PATIENT).step is Step.REQUEST
+        assert waiting.result(timeout=60).status == 200
 
 
 def test_h_15_h_99_a_recycled_pid_is_never_signalled(
@@ -145,19 +146,10 @@ def test_k_22_the_lock_of_another_worker_is_not_fought_over(hub: RunningHub) -> 
 
 @contextlib.contextmanager
 def _stream(hub: RunningHub) -> Iterator[http.client.HTTPResponse]:
-    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=60)
     with contextlib.closing(connection):
         connection.request("GET", "/v1/events", headers=dict(hub.headers()))
         with connection.getresponse() as response:
             assert response.status == 200
             response.readline()
             yield response
-
-
-def _until(true: object) -> None:
-    assert callable(true)
-    for _ in range(500):
-        if true():
-            return
-        time.sleep(0.02)
-    pytest.fail("it did not happen")

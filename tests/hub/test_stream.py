@@ -8,10 +8,10 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
-from tests.hub.running import RunningHub
+from tests.hub.running import PATIENT, RunningHub
+from tests.hub.waiting import until
 from tests.support import tfx
 from tfx.hub.daemon import stop as stopping
 from tfx.hub.transport.events import MOST_STREAMS
@@ -21,7 +21,7 @@ from tfx.hub.transport.events import MOST_STREAMS
 def stream(
     hub: RunningHub, path: str = "/v1/events", **headers: str
 ) -> Iterator[http.client.HTTPResponse]:
-    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=60)
     with contextlib.closing(connection):
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request("GET", path, headers=dict(hub.headers()) | given)
@@ -101,16 +101,17 @@ def test_k_7_events_f_is_ndjson_and_survives_a_restart(hub: RunningHub) -> None:
     argv = [sys.executable, "-m", "tfx", "hub", "events", "-f", "--json"]
     with subprocess.Popen(argv, env=hub.env, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
-        while not hub.get("/status").document["queues"]["open_waits"]:
-            time.sleep(0.02)
-        hub.register("agent-1")
-        kinds = [json.loads(child.stdout.readline())["kind"]]
-        hub.end()
-        again = hub.again()
-        again.register("agent-2")
-        while kinds.count("agent_registered") < 2:
-            kinds.append(json.loads(child.stdout.readline())["kind"])
-        child.kill()
+        try:
+            until(lambda: hub.get("/status").document["queues"]["open_waits"])
+            hub.register("agent-1")
+            kinds = [json.loads(child.stdout.readline())["kind"]]
+            hub.end()
+            again = hub.again()
+            again.register("agent-2")
+            while kinds.count("agent_registered") < 2:
+                kinds.append(json.loads(child.stdout.readline())["kind"])
+        finally:
+            child.kill()
     assert "hub_started" in kinds
 
 
@@ -126,7 +127,7 @@ def test_events_without_f_is_one_document_with_a_cursor(hub: RunningHub) -> None
 def test_h_49_streams_opened_at_once_are_bounded_too(hub: RunningHub) -> None:
     with contextlib.ExitStack() as stack:
         sockets = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", hub.port), timeout=20))
+            stack.enter_context(socket.create_connection(("127.0.0.1", hub.port), timeout=60))
             for _ in range(MOST_STREAMS + 20)
         ]
         for each in sockets:
@@ -150,7 +151,7 @@ def test_h_17_streams_that_nobody_reads_hold_nothing_up(hub: RunningHub) -> None
         status = hub.get("/status").document
         assert status["hub"]["state"] == "ready"
         assert status["queues"]["wal_bytes"] < 64 * 1024 * 1024
-        assert stopping.stop(hub.paths).step is stopping.Step.REQUEST
+        assert stopping.stop(hub.paths, PATIENT).step is stopping.Step.REQUEST
 
 
 def _asking(hub: RunningHub) -> bytes:

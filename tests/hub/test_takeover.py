@@ -23,6 +23,7 @@ from tfx.core.identity import Liveness, Proof, examine, identify
 from tfx.hub.occupancy_models import Evidence
 
 ROOT = Path(__file__).resolve().parents[2]
+ENDS = {"receiver_released", "receiver_taken_over"}
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 
 
@@ -57,7 +58,7 @@ class Contender:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @contextlib.contextmanager
@@ -84,8 +85,15 @@ def test_ev_b1_of_sixteen_processes_one_wins_and_after_its_death_one_more(hub: R
             each.say("hold")
         second = [each.heard() for each in all_of_them]
         (successor,) = [said for said in second if isinstance(said, dict)]
-        assert successor["taken_over"]["evidence"] == "pid-gone"
-        assert successor["taken_over"]["seat_id"] == answers[winner]["hold_id"]
+        # taken over by the successor itself, unless the hub's own look was there before
+        events = hub.call("events", limit=500)["events"]
+        (end,) = (each for each in events if each["kind"] in ENDS)
+        evicted = end["body"]["evicted"]
+        assert (evicted["id"], evicted["evidence"]) == (answers[winner]["hold_id"], "pid-gone")
+        told = successor["taken_over"]
+        assert (told is None) == (end["kind"] == "receiver_released")
+        if told is not None:
+            assert (told["seat_id"], told["evidence"]) == (evicted["id"], "pid-gone")
         assert successor["generation"] > answers[winner]["generation"]
         assert [said for said in second if said != successor] == ["receiver-busy"] * 14
 
@@ -102,7 +110,9 @@ def test_ev_b7_a_stopped_holder_that_wakes_after_a_takeover_is_refused_everythin
         old.process.send_signal(signal.SIGSTOP)
         # stopped is alive: nobody takes over by proof, only a person by force
         assert new.ask(f"hold {message}") == "receiver-busy"
-        (evicted,) = hub.call("agents_free", operator=True, agent_id="bob", force=True)["evicted"]
+        seen = hub.call("busy", agent_id="bob")["generation"]
+        wish = {"agent_id": "bob", "force": True, "generation": seen}
+        (evicted,) = hub.call("agents_free", operator=True, **wish)["evicted"]
         assert evicted["evidence"] == "force"
         held = new.ask(f"hold {message}")
         assert (held["attempt"], held["taken_over"]) == (2, None)
@@ -121,7 +131,7 @@ def test_ev_b11_the_hub_itself_brings_a_killed_holders_message_back(hub: Running
     with contenders(hub, 1) as (only,):
         assert only.ask(f"hold {sent['message_id']}")["attempt"] == 1
         only.kill()
-        (message,) = hub.call("poll_messages", agent_id="bob", wait_ms=30_000)["messages"]
+        (message,) = hub.call("poll_messages", agent_id="bob", wait_ms=45_000)["messages"]
     assert (message["message_id"], message["attempt"]) == (sent["message_id"], 2)
     assert hub.call("busy", agent_id="bob")["seats"] == []
 
@@ -217,7 +227,7 @@ asyncio.run(story())
 
 def _killed_at(path: Path, step: str, at: int) -> None:
     argv = [sys.executable, "-c", CUT, str(path), step, str(ROOT), str(at)]
-    done = subprocess.run(argv, check=False, capture_output=True, timeout=60)
+    done = subprocess.run(argv, check=False, capture_output=True, timeout=150)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 
 

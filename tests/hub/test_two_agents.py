@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from tests.hub.bridging import BridgeClient
 from tests.hub.running import RunningHub
 from tests.hub.speaking import LEGACY, MODERN
+from tests.hub.waiting import until
 
 
 @pytest.fixture
@@ -26,12 +26,7 @@ def pair(hub: RunningHub) -> Iterator[tuple[BridgeClient, BridgeClient]]:
 
 
 def until_waiting(hub: RunningHub, count: int) -> None:
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        if hub.get("/status").document["queues"]["open_waits"] >= count:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"nobody waits: {count}")
+    until(lambda: hub.get("/status").document["queues"]["open_waits"] >= count)
 
 
 def chain(hub: RunningHub, trace_id: str) -> list[tuple[str, str, str | None]]:

@@ -141,7 +141,7 @@ def test_h_19_a_fault_in_any_chore_degrades_the_hub_until_it_works_again(
         assert bed.core.health() == "ready"
         assert 'chore="deliveries"} 2' in bed.core.metrics()
         await bed.publish("ann", "bob")
-        assert len((await asyncio.wait_for(waiting, 10)).messages) == 1
+        assert len((await asyncio.wait_for(waiting, 30)).messages) == 1
 
     play(story)
 

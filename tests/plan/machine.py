@@ -88,7 +88,7 @@ class Machine:
     def codex(self) -> Path:
         return self.home / ".codex" / "config.toml"
 
-    def engine(self, lock_timeout_s: float = 10) -> Engine:
+    def engine(self, lock_timeout_s: float = 60) -> Engine:
         return Engine(
             self.state,
             FixedClock(),

@@ -30,7 +30,7 @@ def test_s102_two_runs_at_once_both_succeed_and_the_manifest_is_complete(
         )
         for _ in range(3)
     ]
-    assert [child.wait(60) for child in children] == [0, 0, 0]
+    assert [child.wait(150) for child in children] == [0, 0, 0]
     assert machine.plan(machine.desired()).actions == ()
     manifest = load(machine.state / "manifest.json")
     assert (len(manifest.files), len(manifest.entries)) == (3, 3)

@@ -133,10 +133,9 @@ def test_s43_sigkill_at_a_hundred_random_moments(tmp_path: Path, operation: str)
         before = machine.contents()
         if operation == "remove":
             machine.apply(machine.desired())
-        started_s = time.monotonic()
-        was_killed = _kill(machine, operation, random_.uniform(0, longest_s))
-        if not was_killed:
-            longest_s = max(0.02, min(longest_s, time.monotonic() - started_s))
+        was_killed, took_s = _kill(machine, operation, random_.uniform(0, longest_s))
+        if not was_killed:  # so long does it take here: the next moment lies within
+            longest_s = max(0.002, min(longest_s, took_s))
         killed += was_killed
         if operation == "setup":
             wanted_state(machine, "1")
@@ -146,7 +145,8 @@ def test_s43_sigkill_at_a_hundred_random_moments(tmp_path: Path, operation: str)
     assert killed > 30
 
 
-def _kill(machine: Machine, operation: str, after_s: float) -> bool:
+def _kill(machine: Machine, operation: str, after_s: float) -> tuple[bool, float]:
+    """Kill it so long after it began; say whether it had not ended yet, and how long it had."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.plan.crashing", str(machine.top), operation, "1", "-1"],
         cwd=Path(__file__).parents[2],
@@ -155,10 +155,12 @@ def _kill(machine: Machine, operation: str, after_s: float) -> bool:
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
+        began_s = time.monotonic()
         readable, _, _ = select.select([child.stdout], [], [], after_s)
+        took_s = time.monotonic() - began_s
         child.kill()
         child.wait()
-        return not readable and child.returncode != 0
+        return not readable and child.returncode != 0, took_s
 
 
 def test_an_interrupted_run_records_what_it_did(machine: Machine) -> None:

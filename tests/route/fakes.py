@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from tests import clock
 from tests.support import PACKAGES, TFX, Ran, bare_env
 
 # Notes go to $FAKE_DIR/<name>.*, the behaviour comes from $FAKE_DIR/behave.
@@ -102,9 +103,16 @@ class Bench:
     def env(self) -> dict[str, str]:
         return (
             bare_env(self.home, PATH=f"{self.bin}:/usr/bin:/bin")
-            | {"FAKE_DIR": str(self.notes), "TFX_ROUTE_DIRS": ""}
+            | {"FAKE_DIR": str(self.notes), "TFX_ROUTE_DIRS": "", "TFX_ROUTE_HUB_ANSWER_S": "120"}
             | self.extra
         )
+
+    def late_when_told(self, *, goes_on: bool = False) -> None:
+        """Let the clock of every run stand still until its agent says `: >"$FAKE_DIR/late"`.
+
+        Then the time-out is over, and with `goes_on` time passes again.
+        """
+        self.extra |= clock.of_a_command(self.root / "clock", self.notes / "late", goes_on=goes_on)
 
     def start(self, *arguments: str | bytes) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -119,7 +127,7 @@ class Bench:
     def tfx(self, *arguments: str | bytes, stdin: bytes = b"") -> Ran:
         with self.start(*arguments) as process:
             try:
-                out, err = process.communicate(stdin, timeout=90)
+                out, err = process.communicate(stdin, timeout=150)
             finally:
                 process.kill()
         return Ran(
@@ -165,7 +173,7 @@ class Bench:
         return wait_until(lambda: not self.processes())
 
 
-def wait_until(holds: Any, timeout_s: float = 30) -> bool:  # noqa: ANN401  (a predicate)
+def wait_until(holds: Any, timeout_s: float = 60) -> bool:  # noqa: ANN401  (a predicate)
     deadline = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > deadline:

@@ -141,12 +141,29 @@ def test_r9_a_killed_hub_is_no_delay_and_no_noise(bench: Bench, hub: RunningHub)
 
 
 def test_r9_a_hub_that_stands_still_does_not_hold_a_run_up(bench: Bench, hub: RunningHub) -> None:
+    bench.extra["TFX_ROUTE_HUB_ANSWER_S"] = "1"
     os.kill(hub.pid, signal.SIGSTOP)
     try:
         data = bench.json("executor", "p")
     finally:
         os.kill(hub.pid, signal.SIGCONT)
     assert (data["status"], data["notices"]) == ("success", [])
+
+
+def test_r8_a_run_that_is_cancelled_while_the_hub_lets_it_wait_is_cancelled(
+    bench: Bench, hub: RunningHub
+) -> None:
+    """Its record names the worker already; whether its agent has begun makes no difference."""
+    bench.extra["TFX_ROUTE_HUB_ANSWER_S"] = "2"
+    os.kill(hub.pid, signal.SIGSTOP)
+    try:
+        job = bench.route("executor", "p", "--background").out.strip()
+        ran = bench.tfx("jobs", "cancel", job, "--json")
+    finally:
+        os.kill(hub.pid, signal.SIGCONT)
+    assert (ran.code, ran.data["status"]) == (0, "cancelled"), ran.out
+    assert bench.all_gone()
+    assert not list(bench.jobs.glob("*/prompt"))
 
 
 def test_r9_a_hub_that_goes_away_during_a_run_does_not_harm_it(
@@ -228,6 +245,7 @@ def test_ev_i1_a_killed_run_is_lost_by_the_probe(bench: Bench, hub: RunningHub) 
 
 
 def test_r9_a_hub_that_stands_still_at_the_end_is_asked_once(bench: Bench, hub: RunningHub) -> None:
+    bench.extra["TFX_ROUTE_HUB_ANSWER_S"] = "5"
     bench.behave(': >"$FAKE_DIR/up"; while [ ! -e "$FAKE_DIR/go" ]; do sleep 0.05; done')
     with bench.start("route", "executor", "p", "--json") as process:
         assert wait_until((bench.notes / "up").exists)

@@ -123,6 +123,6 @@ def test_fifo_in_place_of_a_file_never_blocks(machine: Machine, path: str) -> No
         os.mkfifo(fifo.with_suffix(".jsonc"))
     os.mkfifo(fifo)
     for command in COMMANDS:
-        ran = tfx(machine.home, *command, "--json", env=machine.env, timeout_s=30)
+        ran = tfx(machine.home, *command, "--json", env=machine.env, timeout_s=60)
         assert ran.code in {0, 1, 2, 4, 5}, (command, ran.out, ran.err)
     assert fifo.is_fifo()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,25 +15,42 @@ from tests.support import Machine, listing
 
 def on_terminal(machine: Machine, *arguments: str, answer: bytes = b"") -> tuple[int, str]:
     """Run tfx on a terminal of its own, type the answer once it asks, return status and output."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(machine.home)
-        os.execve(sys.executable, [sys.executable, "-m", "tfx", *arguments], machine.env)  # noqa: S606  (a terminal is the point)
-    shown = b""
-    while True:
-        try:
-            more = os.read(terminal, 65536)
-        except OSError:  # the other side is gone
-            break
-        if not more:
-            break
-        shown += more
-        if answer and b"[y/N]" in shown:
-            os.write(terminal, answer)
-            answer = b""
-    _, status = os.waitpid(child, 0)
+    terminal, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "tfx", *arguments]
+    with subprocess.Popen(
+        [sys.executable, "-c", _IN_FOREGROUND, *argv],
+        env=machine.env,
+        cwd=machine.home,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as child:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                more = os.read(terminal, 65536)
+            except OSError:  # the other side is gone
+                break
+            if not more:
+                break
+            shown += more
+            if answer and b"[y/N]" in shown:
+                os.write(terminal, answer)
+                answer = b""
+        code = child.wait()
     os.close(terminal)
-    return os.waitstatus_to_exitcode(status), shown.decode("utf-8", "replace")
+    return code, shown.decode("utf-8", "replace")
+
+
+# Makes the terminal that of its session and becomes the command. A fork of ours, as `pty.fork` is
+# one, would hang on whatever else this process has run.
+_IN_FOREGROUND = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 @pytest.fixture

@@ -10,7 +10,17 @@ from dataclasses import replace
 import pytest
 
 from tests.shells.hostile import CASES, Case
-from tests.shells.world import EVERY_SHELL, HASTY_S, PATIENT_S, World, settled, tree
+from tests.shells.world import (
+    EVERY_SHELL,
+    HASTY_S,
+    OF_ITS_OWN,
+    PATIENT_S,
+    WAITS_FOR_IT,
+    WAITS_FOR_IT_BOURNE,
+    World,
+    settled,
+    tree,
+)
 from tfx.core.listen import End
 from tfx.shells.cell import Status
 from tfx.shells.flavours import MODES, Mode
@@ -57,7 +67,8 @@ def test_d57_d80_a_hostile_startup_file_gives_its_cell(
 
 @pytest.mark.parametrize("shell", EVERY_SHELL)
 def test_d69_a_job_in_its_own_session_is_told_and_left_alone(world: World, shell: str) -> None:
-    world.startup(shell, "setsid sleep 47 &\nsleep 0.3\n")
+    waits = WAITS_FOR_IT.get(shell, WAITS_FOR_IT_BOURNE)
+    world.startup(shell, f"{OF_ITS_OWN}\n{waits}\n")
     (cell,) = world.probe(shell).cells
     assert (cell.status, cell.end, cell.outlived) == (Status.OK, End.MARK, True)
     (pid,) = settled(world, left=1)

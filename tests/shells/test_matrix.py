@@ -126,7 +126,7 @@ def test_d54_good_shells_answer_beside_hanging_ones(world: World) -> None:
     for shell in ("bash", "fish", "ksh"):
         world.startup(shell, "")
     shells = [the_shell(name, MODES) for name in ("bash", "zsh", "fish", "dash", "ksh")]
-    matrix = probe_matrix(world.paths, ["tool"], timeout_s=8, shells=shells)
+    matrix = probe_matrix(world.paths, ["tool"], timeout_s=30, shells=shells)
     unknown = [(cell.label, cell.reason) for cell in matrix.presence("tool").unknown]
     assert unknown == [("zsh -ic", Reason.TIMEOUT), ("zsh -lic", Reason.TIMEOUT)]
     assert len(matrix.cells) == 20

@@ -21,6 +21,13 @@ from tfx.shells.selection import Shell
 PATIENT_S = 60.0  # for probes that are to answer: never the reason why a test ends
 HASTY_S = 1.0  # for probes that are to time out
 
+# A job in a session of its own, and a start that goes on once it is there.
+OF_ITS_OWN = "setsid sh -c 'echo >\"$HOME/.left\"; exec sleep 600' &"
+WAITS_FOR_IT = {
+    "fish": "while not test -s $HOME/.left; sleep 0.02; end",
+}
+WAITS_FOR_IT_BOURNE = 'while [ ! -s "$HOME/.left" ]; do sleep 0.02; done'
+
 # The file that a login interactive start reads last.
 STARTUP = {
     "bash": ".bash_profile",
@@ -94,7 +101,7 @@ def _lives(entry: Path, mark: bytes) -> bool:
 
 def settled(world: World, left: int = 0) -> list[int]:
     """Wait until the killed are gone; fail if more than `left` processes stay."""
-    for _ in range(200):
+    for _ in range(3_000):
         alive = world.processes()
         if len(alive) <= left:
             return alive

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from tests.clock import late_at_each_line
 from tests.upgrade.scenes import NAMES, Site, everything, unpack
 from tfx import __version__
-from tfx.core import locks
+from tfx.core import locks, streaming
 from tfx.core.paths import Paths
 from tfx.errors import InvalidRequest, OperationFailed, StateConflict
 from tfx.hub.daemon import probe
@@ -28,12 +32,14 @@ from tfx.upgrade.model import Line, Progress, Receipt, State, Task
 BEAT = '{"progress":{"phase":"transform","table":"messages","rows_done":1,"rows_total":2}}'
 
 
-def worked(site: Site, program: str, silence_s: float = 20.0) -> Receipt:
+def worked(
+    site: Site, program: str, silence_s: float = 60.0, told: run.Told = lambda _: None
+) -> Receipt:
     """Run a stand-in for the worker."""
     return run.run(
         Paths.resolve(site.env),
         site.request(Task.UPGRADE),
-        lambda _: None,
+        told,
         run.Work((sys.executable, "-c", program), silence_s),
     )
 
@@ -73,11 +79,18 @@ def test_u111_a_worker_that_hangs_is_killed(site: Site) -> None:
     ],
 )
 def test_u111_a_worker_that_talks_without_sense_is_killed_as_one_that_hangs(
-    site: Site, says: str, code: str
+    site: Site, says: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = f"print('{BEAT}', flush=True)\nimport sys, time\nwhile True: {says}; time.sleep(.05)"
+    late, go = tmp_path / "late", tmp_path / "go"
+    late_at_each_line(monkeypatch, late)
+    program = (
+        f"print('{BEAT}', flush=True)\nimport os, sys, time\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(.01)\n{says}\n"
+        f"with open({str(late)!r}, 'w') as file: print(file=file)\n"
+        f"while True: {says}; time.sleep(.05)"
+    )
     with pytest.raises(OperationFailed) as failed:
-        worked(site, program, silence_s=2.0)
+        worked(site, program, told=lambda _: go.touch())
     assert failed.value.reason == code
     assert failed.value.details["phase"] == "transform"
 
@@ -89,13 +102,19 @@ def test_u111_a_worker_that_closes_its_output_and_goes_on_is_killed(site: Site) 
     assert failed.value.reason == "worker-silent"
 
 
-def test_u111_a_worker_that_makes_sense_now_and_then_may_go_on(site: Site) -> None:
+def test_u111_a_worker_that_makes_sense_now_and_then_may_go_on(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock that goes on by ten seconds whenever somebody looks at it."""
+    clock = itertools.count(step=10)
+    monkeypatch.setattr(streaming, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     program = (
         f"import time\nfor _ in range(12): print('junk'); print('{BEAT}', flush=True); "
-        "time.sleep(.25)\nraise SystemExit(7)"
+        "time.sleep(.05)\nraise SystemExit(7)"
     )
     with pytest.raises(OperationFailed) as failed:
-        worked(site, program, silence_s=2.0)
+        worked(site, program)
+    assert next(clock) > 120, "twice the silence"
     assert "sent something that is no progress" in failed.value.message  # it ended by itself
 
 
@@ -213,9 +232,26 @@ def test_u113_options_that_do_not_go_together_are_refused(
     assert site.tfx("upgrade", *arguments, code=2)["exit"] == 2
 
 
-def start(site: Site, task: Task = Task.UPGRADE) -> subprocess.Popen[bytes]:
+# The worker, which stands still once it verifies its backup.
+HELD = """
+import sys, time
+from tfx.upgrade import worker
+from tfx.upgrade.reporter import Reporter
+enter = Reporter.enter
+def entered(self, phase):
+    enter(self, phase)
+    if phase == "verify-backup":
+        time.sleep(600)
+Reporter.enter = entered
+sys.exit(worker.main())
+"""
+
+
+def start(
+    site: Site, task: Task = Task.UPGRADE, argv: Sequence[str] | None = None
+) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
-        run.worker_argv(),
+        argv or run.worker_argv(),
         env=site.env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -242,7 +278,7 @@ def test_u89_a_parent_that_is_gone_stops_nothing(site: Site) -> None:
 def test_u26_a_signal_rolls_back_and_says_so(site: Site) -> None:
     path = unpack(NAMES[0], site.database)
     before = everything(path)
-    child = start(site)
+    child = start(site, argv=(sys.executable, "-I", "-c", HELD))
     assert child.stdout is not None
     for raw in child.stdout:
         line = msgspec.json.decode(raw, type=Line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,10 +119,13 @@ def find_version(output: str, rule: VersionRule) -> AgentVersion | None:
     return None
 
 
-def probe_version(program: Path, rule: VersionRule, paths: Paths) -> AgentVersion | Unknown:
+def probe_version(
+    program: Path, rule: VersionRule, paths: Paths, cancel: threading.Event | None = None
+) -> AgentVersion | Unknown:
     """Run `PROGRAM --version` in a scratch HOME and return what it says (S-13, D-91).
 
-    Its input is closed and the row's time-out ends it with all its children.
+    Its input is closed and the row's time-out ends it with all its children. Once `cancel` is set
+    it is not started any more.
     """
     import tempfile  # noqa: PLC0415  (the quick look never needs it)
 
@@ -133,6 +137,7 @@ def probe_version(program: Path, rule: VersionRule, paths: Paths) -> AgentVersio
                 timeout_s=rule.timeout_s,
                 cwd=paths.home,
                 limit_bytes=_OUTPUT_LIMIT_BYTES,
+                cancel=cancel,
             )
         except OSError as error:
             return Unknown(f"cannot be started: {error.strerror or error}")

@@ -89,6 +89,7 @@ def load(paths: Paths, flags: Mapping[str, JsonValue] | None = None) -> Settings
             str(values["route.cli"]),
             values["route.allow_skip_approvals"] is True,
             cast("int", values["route.log_mib"]),
+            cast("int", values["route.hub_answer_s"]),
             _roles(values),
         ),
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tfx.config.settings_model import DEFAULT_LOG_MIB
+from tfx.config.settings_model import DEFAULT_HUB_ANSWER_S, DEFAULT_LOG_MIB
 from tfx.errors import JsonValue
 
 MAX_PORT = 65_535
@@ -31,6 +31,7 @@ ROUTE_ROLES = (
 )
 MAX_ROUTE_TIMEOUT_S = 86_400
 MAX_LOG_MIB = 65_536
+MAX_HUB_ANSWER_S = 120
 
 TABLES = (
     *("hub", "hub.retention", "setup", "doctor", "route", "route.roles"),
@@ -219,6 +220,14 @@ KEYS = (
         "MiB that each of the two logs of a run is kept to; a longer one loses its middle",
         DEFAULT_LOG_MIB,
         _integer(1, MAX_LOG_MIB),
+    ),
+    Key(
+        "route.hub_answer_s",
+        "seconds that the hub may take for an answer before a run goes on without it",
+        DEFAULT_HUB_ANSWER_S,
+        _integer(1, MAX_HUB_ANSWER_S),
+        variable="TFX_ROUTE_HUB_ANSWER_S",
+        read=_number,
     ),
     *(key for role in ROUTE_ROLES for key in _role_keys(role)),
 )

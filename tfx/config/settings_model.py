@@ -11,6 +11,7 @@ from enum import StrEnum
 
 MIB = 1024 * 1024
 DEFAULT_LOG_MIB = 256
+DEFAULT_HUB_ANSWER_S = 1
 
 
 class Durability(StrEnum):
@@ -76,12 +77,14 @@ class RoleOverride:
 class RouteSettings:
     """`cli` is "auto" or the one CLI that every role uses (R-2); `roles` by name.
 
-    `log_mib` is how much is kept of each of the two logs of a run (R-5).
+    `log_mib` is how much is kept of each of the two logs of a run (R-5), `hub_answer_s` how long
+    the hub may take for each answer before a run goes on without it (R-9).
     """
 
     cli: str = "auto"
     allow_skip_approvals: bool = False
     log_mib: int = DEFAULT_LOG_MIB
+    hub_answer_s: int = DEFAULT_HUB_ANSWER_S
     roles: Mapping[str, RoleOverride] = field(default_factory=dict)
 
 

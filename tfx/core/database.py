@@ -21,6 +21,7 @@ Row: TypeAlias = tuple[Value, ...]
 Connection: TypeAlias = apsw.Connection
 Error: TypeAlias = apsw.Error
 ConstraintError: TypeAlias = apsw.ConstraintError
+InterruptError: TypeAlias = apsw.InterruptError
 Vfs: TypeAlias = apsw.VFS
 VfsFile: TypeAlias = apsw.VFSFile
 

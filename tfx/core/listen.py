@@ -21,7 +21,8 @@ _POLL_S = 0.02  # how late an exit behind an open pipe, or a cancellation, is no
 _CHUNK = 65536
 _TAIL_BYTES = 1 << 16  # of the errors
 _LAST_CHUNKS = 64  # what may still lie in a pipe when we stop
-_LET_GO_S = 0.05  # how long a killed group may take to close its pipes
+_LET_GO_S = 0.05  # how long somebody else's hold on a pipe is waited for
+_DYING_S = 5.0  # and how long the dying of what was killed, which closes its ends
 
 
 class End(StrEnum):
@@ -129,11 +130,14 @@ class _Ear:
     def _loop(
         self, selector: selectors.BaseSelector, deadline: float, cancel: threading.Event | None
     ) -> End:
-        while (left := deadline - time.monotonic()) > 0:
+        is_late = False  # what was said in time is heard, also by one who stood still meanwhile
+        while not is_late:
             if cancel is not None and cancel.is_set():
                 return End.CANCELLED
+            left = deadline - time.monotonic()
+            is_late = left <= 0
             exited = self._session.exit_code() is not None
-            ready = selector.select(0 if exited else min(_POLL_S, left))
+            ready = selector.select(0 if exited or is_late else min(_POLL_S, left))
             if exited and not ready:
                 return End.EXIT
             for key, _ in ready:
@@ -173,14 +177,16 @@ class _Ear:
                 return
 
     def falls_silent(self) -> bool:
-        """Say whether both pipes close now that the group is dead."""
+        """Say whether both pipes close now that the session is killed."""
         self._keeping = False  # the last words of what we killed are no complaint of its own
-        until = time.monotonic() + _LET_GO_S
+        began = time.monotonic()
         while True:
+            spent = time.monotonic() - began
+            is_enough = spent >= _LET_GO_S and (spent >= _DYING_S or self._session.is_over())
             for stream in tuple(self._open):
                 self._drain(stream)
             if not self._open:
                 return True
-            if time.monotonic() >= until:
+            if is_enough:
                 return False
             time.sleep(_POLL_S / 10)

@@ -18,7 +18,8 @@ from typing import Self
 from tfx.core.files import PRIVATE_FILE, read_plain
 from tfx.core.identity import boot_id, start_token
 
-_PROBE_PAUSES_S = (0.001, 0.002, 0.004, 0.008, 0.016)
+_PROBE_PAUSE_S = 0.002
+_PROBES_END_S = 10.0  # who only asks holds the file for a moment, unless its process stands still
 _MAX_HOLDER_BYTES = 4096
 
 
@@ -72,9 +73,10 @@ class Lock:
 def try_lock(path: Path, purpose: str) -> Lock | None:
     """Take an exclusive lock and write our name into its file, or return None if it is held.
 
-    `purpose` is one word for people, such as `hub` or `upgrade`. Waits at most some 30 ms, and
-    only because `is_held` of another process may hold the file for a moment. Raises OSError when
-    the file cannot be created or opened for writing; a symbolic link in its place is refused.
+    `purpose` is one word for people, such as `hub` or `upgrade`. Waits for nobody who has the
+    lock, but for an `is_held` of another process, which holds the file for a moment. Raises
+    OSError when the file cannot be created or opened for writing; a symbolic link in its place is
+    refused.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, PRIVATE_FILE)
@@ -137,16 +139,24 @@ def wait_until_free(path: Path, timeout_s: float) -> bool:
 
 
 def _exclusive(descriptor: int) -> bool:
-    for pause_s in (*_PROBE_PAUSES_S, None):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if pause_s is None:
-                return False
-            time.sleep(pause_s)
-        else:
-            return True
-    return False
+    """Take the lock; False when somebody has it, and not only asks whether it is held."""
+    deadline = time.monotonic() + _PROBES_END_S
+    while not _taken(descriptor, fcntl.LOCK_EX):
+        if not _taken(descriptor, fcntl.LOCK_SH):  # beside those who ask it can be shared
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_PROBE_PAUSE_S)
+    return True
+
+
+def _taken(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _write_name(descriptor: int, purpose: str) -> None:

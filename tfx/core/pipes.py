@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import threading
-from typing import IO
+import time
+from typing import IO, Final
+
+_LET_GO_S: Final = 2.0  # how long a pipe that says nothing is waited for
+_LONGEST_S: Final = 30.0  # and one that goes on talking
+_STEP_S: Final = 0.1
 
 
 class Drain:
@@ -32,9 +38,25 @@ class Drain:
                 self.truncated = self.truncated or len(chunk) > room
 
     def finish(self) -> bytes:
-        """Return what was kept once the pipe has ended, or after two seconds."""
-        self._thread.join(2)  # a grandchild that left the group may hold the pipe open
+        """Return what was kept once the pipe has ended, or nothing was in it for two seconds.
+
+        A grandchild that left the group may hold it open, but a reader that stood still has not
+        yet taken what lies there.
+        """
+        began = quiet_since = time.monotonic()
+        while self._thread.is_alive():
+            self._thread.join(_STEP_S)
+            now = time.monotonic()
+            if self._has_news() and now - began < _LONGEST_S:
+                quiet_since = now
+            elif now - quiet_since > _LET_GO_S:
+                break
         return bytes(self._kept)
+
+    def _has_news(self) -> bool:
+        with contextlib.suppress(ValueError, OSError):
+            return self._pipe is not None and bool(select.select([self._pipe], [], [], 0)[0])
+        return False
 
 
 def feed(pipe: IO[bytes] | None, data: bytes | None) -> None:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -54,23 +54,28 @@ def run(
     cwd: Path | None = None,
     stdin: bytes | None = None,
     limit_bytes: int = 4 * 1024 * 1024,
+    cancel: threading.Event | None = None,
 ) -> Completed:
     """Run a program to its end in a session of its own; at the time-out kill its whole group.
 
     Standard input is closed unless `stdin` is given. Each stream keeps at most `limit_bytes`.
+    Once `cancel` is set nothing is started any more: that counts as killed at the time-out.
     Raises OSError when the program cannot be started.
     """
-    with subprocess.Popen(
-        list(argv),
-        env=dict(env),
-        cwd=cwd,
-        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as child:
-        with _running_guard:
-            _running.add(child.pid)
+    with _running_guard:  # so that `kill_running` sees it or it is not there
+        if cancel is not None and cancel.is_set():
+            return Completed(tuple(argv), None, b"", b"")
+        started = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        _running.add(started.pid)
+    with started as child:
         streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
         feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
@@ -241,12 +246,26 @@ class Session:
     def _groups(self) -> set[int]:
         """Return the process groups of the session; where /proc is absent, the leader's alone."""
         groups = {self.pid}
+        for pid in self._members():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                groups.add(os.getpgid(pid))
+        return groups
+
+    def _members(self) -> Iterator[int]:
+        """Yield the processes of the session, ended ones included; nothing without /proc."""
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir("/proc"):  # noqa: PTH208  (names are enough, and many)
                 with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
                     if os.getsid(pid := int(name)) == self.pid:
-                        groups.add(os.getpgid(pid))
-        return groups
+                        yield pid
+
+    def is_over(self) -> bool:
+        """Say whether nothing of the session runs any more, as far as can be seen."""
+        for pid in self._members():
+            with contextlib.suppress(OSError):
+                if start_token(pid) is not None:
+                    return False
+        return True
 
     def reap(self) -> None:
         """Wait for the leader alone; what it left running goes on."""

@@ -83,8 +83,8 @@ def _read_lines(
     until = time.monotonic() + silence_s
     while True:
         left_s = until - time.monotonic()
-        ready = left_s > 0 and select.select([descriptor], [], [], left_s)[0]
-        if not ready:
+        # what was said in time is heard, also by one who stood still meanwhile
+        if not select.select([descriptor], [], [], max(0.0, left_s))[0]:
             return "garbage" if spoke else "silent"
         chunk = os.read(descriptor, 65_536)
         if not chunk:
@@ -97,3 +97,5 @@ def _read_lines(
                 spoke, until = False, time.monotonic() + silence_s
         if len(kept) > limit_bytes:
             return "too-much"
+        if spoke and left_s <= 0:
+            return "garbage"

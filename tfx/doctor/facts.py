@@ -76,11 +76,10 @@ class Facts:
         with self._guard:
             once = self._found.setdefault(name, _Once())
         started = time.monotonic()
-        waited = once.lock.locked()
         with once.lock:
             if not once.done:
                 once.settle(find)
-            elif waited:
+            else:
                 self._waits.ms = self.waited_ms + (time.monotonic() - started) * 1000
         return cast("T", once.result())
 
@@ -157,7 +156,8 @@ class Facts:
         rule = replace(rule, timeout_s=max(rule.timeout_s, self.options.timeout_s))
         path = program.installation.paths[0]
         return self.shared(
-            f"--version {path}", partial(probe_version, path, rule, self.paths_in(program.cell))
+            f"--version {path}",
+            partial(probe_version, path, rule, self.paths_in(program.cell), self.cancel),
         )
 
     def ask_versions(self) -> None:
@@ -206,7 +206,8 @@ class Facts:
         """The one probe of the hub (H-14, K-21)."""
         from tfx.hub.daemon import probe  # noqa: PLC0415
 
-        return self.shared("probe", partial(probe.probe, self.paths))
+        answer_s = max(probe.ANSWER_S, self.options.timeout_s)
+        return self.shared("probe", partial(probe.probe, self.paths, answer_s=answer_s))
 
     @property
     def hub_runs(self) -> bool:

@@ -21,6 +21,7 @@ from tfx.errors import JsonValue, TfxError
 Say = Callable[[str], None]
 _STEP_S = 0.05
 _LIMIT = 2.0  # of one probe's time-out (D-24)
+_STOOD_STILL_S = 1.0  # no step takes so long unless this process was not let run
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,21 @@ def _limit(check: Check, timeout_s: float) -> float:
 
 
 def _wait(works: Sequence[_Work], say: Say, clock: Callable[[], float]) -> None:
+    """Wait for all checks, giving up those above their limit.
+
+    A time in which this process stood still, with all its checks, counts against none of them.
+    """
     running = list(works)
+    lost_s = 0.0
+    last = min((work.started for work in works), default=0.0)
     while running:
         say("checking " + ", ".join(work.check.id for work in running))
         running[0].done.wait(_STEP_S)
+        now = clock()
+        step_s, last = now - last, now
+        lost_s += step_s if step_s > _STOOD_STILL_S else 0.0
         for work in running:
-            if not work.done.is_set() and clock() - work.started > work.limit_s:
+            if not work.done.is_set() and now - work.started - lost_s > work.limit_s:
                 _give_up(work)
         running = [work for work in running if not work.done.is_set() and not work.given_up]
 

@@ -51,6 +51,25 @@ def belongs_to(pid: int | None = None, *, default_cli: str = UNKNOWN_CLI) -> Anc
     return _ancestor(parent, default_cli)
 
 
+def is_one_agent(one: ProcessIdentity, other: ProcessIdentity) -> bool:
+    """Say whether two live processes of this machine are parts of one agent.
+
+    They are when the same agent CLI is nearest above both, or is one of them: a bridge that ends
+    and the one that follows it, a tool and its CLI, and not a CLI that another one started. Where
+    no CLI is seen, when one of them is an ancestor of the other.
+    """
+    above = (one.pid, *_ancestors(one.pid)), (other.pid, *_ancestors(other.pid))
+    clis = [next((pid for pid in each if _cli_of(_argv(pid))), None) for each in above]
+    if clis != [None, None]:
+        return clis[0] == clis[1]
+    return one.pid in above[1] or other.pid in above[0]
+
+
+def is_above(one: ProcessIdentity, other: ProcessIdentity) -> bool:
+    """Say whether the first process is an ancestor of the second."""
+    return one.pid in _ancestors(other.pid)
+
+
 def facts_of(found: ProcessIdentity) -> dict[str, JsonValue]:
     """Return a process as `attach` takes it."""
     return {

@@ -35,6 +35,7 @@ from tfx.hub.services.upkeep import Upkeep
 from tfx.hub.services.vault import Vault
 from tfx.hub.services.views import Views
 from tfx.hub.services.work.changing import Changing
+from tfx.hub.services.work.gate import refusers
 from tfx.hub.services.work.leasing import Leasing
 from tfx.hub.services.work.reviewing import Reviewing
 from tfx.hub.services.work.shapes import Shapes
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from tfx.core.clock import Clock
     from tfx.hub.models import AgentId, RunFacts, Unread
+    from tfx.hub.services.work.gate import Refuser
     from tfx.hub.wire.humans import HumanView
 
     Handler: TypeAlias = Callable[[Caller, msgspec.Struct], Awaitable[msgspec.Struct]]
@@ -86,7 +88,7 @@ class HubCore:
         self.standing = Standing(store, shapes)
         self.reviewing = Reviewing(store)
         self.attaching = Attach(store, life)
-        self.retiring = Retiring(store, life)
+        self.retiring = Retiring(store, life, self.judge)
         self.events = Events(store)
         self.dead = DeadLetters(store)
         self.humans = Humans(store, vault, announce or _say_nothing)
@@ -194,6 +196,11 @@ class HubCore:
                 for name in names
             }
         )
+
+    @property
+    def refusers(self) -> Mapping[str, Refuser]:
+        """What keeps the refusal of a privileged operation as an event, by its name (WK-K6)."""
+        return refusers(self.store)
 
     @property
     def failed(self) -> asyncio.Event:

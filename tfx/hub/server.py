@@ -24,7 +24,7 @@ from tfx.hub.transport.http import Application, Traffic
 from tfx.hub.transport.mcp.endpoint import MCP, Mcp
 from tfx.hub.transport.mcp.tools import tools_of
 from tfx.hub.transport.pages import pages
-from tfx.hub.transport.posts import Handler, bind, posts
+from tfx.hub.transport.posts import Handler, Refuser, bind, posts
 from tfx.hub.transport.serving import Serving
 from tfx.hub.transport.triflux import bridge
 from tfx.hub.wire.admin import ShutdownRequest, ShutdownResult
@@ -41,6 +41,11 @@ class Core(Protocol):
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """The service method of each operation but `shutdown`."""
+        ...
+
+    @property
+    def refusers(self) -> Mapping[str, Refuser]:
+        """What keeps the refusal of a privileged operation, by the operation's name."""
         ...
 
     @property
@@ -109,7 +114,7 @@ class Hub:
             metrics=self._metrics,
             events=EventStream(cast("Read", handlers["events"]), self.traffic, self._draining),
         )
-        bound = bind(handlers)
+        bound = bind(handlers, core.refusers)
         mcp = Mcp(tools_of(bound, core.unread, core.refused), version=facts.version)
         hot = posts(bound) | bridge(handlers) | {MCP: mcp}
         self._serving = Serving(

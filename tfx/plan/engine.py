@@ -57,7 +57,7 @@ class Engine:
         state_dir: Path,
         clock: Clock | None = None,
         *,
-        lock_timeout_s: float = 10,
+        lock_timeout_s: float = 30,
         git: Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
         disk: Disk | None = None,

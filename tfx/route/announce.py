@@ -30,7 +30,6 @@ CONTEXT_TOPIC = "task.context"
 PREVIEW_BYTES = 4 * 1024
 WHOLE_BYTES = 48 * 1024
 CONTEXT_CAP_BYTES = 32 * 1024
-_ANSWER_S = 1.0
 _LEASE_MARGIN_MS = 120_000
 _LONGEST_LEASE_MS = 7_200_000
 _RESULT_TTL_MS = 3_600_000
@@ -65,7 +64,7 @@ def join(paths: Paths, job: Job, prompt: Path) -> Bus:
         return Bus()
     client: HubClient | None = None
     try:
-        client = HubClient.of(paths, answer_s=_ANSWER_S)
+        client = HubClient.of(paths, answer_s=job.hub_answer_s)
         bus = _attached(client, job, job.worker)
         notices = _prior_context(bus, prompt)
         run, more = _reported(client, job, job.worker, bus.agent)

@@ -23,6 +23,7 @@ from tfx.route.signals import Interrupts
 GRACE_S = 5.0
 _STEP_S = 0.02
 _POLL_S = 0.05
+_KILL_STEPS = 500  # counted, as a clock goes on while we stand still
 _READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_STARTED = {True: 127, False: 126}  # as a shell says it: not found, not executable
 
@@ -84,9 +85,12 @@ class Order:
 def attempt(order: Order, files: Files, interrupts: Interrupts) -> Ended:
     """Run it to its end, its time-out or an interrupt; nobody of a failed run is left (R-5).
 
-    What a successful agent leaves running, a server say, was meant to stay. Raises OSError when
-    the files cannot be opened; an agent that cannot be started is an end with status 126 or 127.
+    What a successful agent leaves running, a server say, was meant to stay. After an interrupt
+    nothing is started. Raises OSError when the files cannot be opened; an agent that cannot be
+    started is an end with status 126 or 127.
     """
+    if interrupts.signum is not None:
+        return Ended(128 + interrupts.signum, 0.0, interrupted=True)
     adopt_orphans()
     with _Watch() as watch:
         return _watched(order, files, interrupts, watch)
@@ -166,12 +170,13 @@ def _end(agent: Session, outsiders: frozenset[Descendant]) -> int | None:
         time.sleep(_STEP_S)
     code = agent.exit_code()
     kill_group(agent.pid)
-    while left := [one for one in known | kin() if one.alive]:
+    for _ in range(_KILL_STEPS):  # not for ever: a dead file system may hold one
+        left = [one for one in known | kin() if one.alive]
+        if not left:
+            break
         for one in left:
             one.signal(signal.SIGKILL)
         time.sleep(_STEP_S)
-        if time.monotonic() > until + GRACE_S:  # a dead file system may hold one
-            break
     agent.end()
     _collect_orphans(agent, outsiders)
     return code

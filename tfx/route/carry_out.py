@@ -41,27 +41,27 @@ def carry_out(paths: Paths, table: Table, job: Job) -> Job:
     env = {name: value for name, value in paths.env.items() if name not in _OF_THE_CALLER}
     env["PATH"] = job.search_path
     order = Order(job.argv, env, Path(job.cwd), float(job.timeout_s), job.log_cap_bytes)
-    job = replace(job, worker=identify())
-    jobs.save(job)
-    bus = announce.join(paths, job, files.prompt)
-    job = job.noting(*bus.notices)
-    try:
-        with Interrupts() as interrupts:
-            ended, attempts = _attempts(order, files, interrupts)
-    except OSError as error:
-        jobs.save(replace(job, status=RunStatus.FAILED))
-        announce.leave(bus, None, files.stdout)
-        raise OperationFailed(
-            f"the files of job {job.job} cannot be used: {error.strerror or error}",
-            code="no-room",
-            details={"path": str(directory)},
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            files.prompt.unlink()
-    job = _concluded(job, table, files, ended, attempts)
-    with contextlib.suppress(OSError):  # a full disk must not hide the result from the caller
+    with Interrupts() as interrupts:  # from when others can find us until they can see the end
+        job = replace(job, worker=identify())
         jobs.save(job)
+        bus = announce.join(paths, job, files.prompt)
+        job = job.noting(*bus.notices)
+        try:
+            ended, attempts = _attempts(order, files, interrupts)
+        except OSError as error:
+            jobs.save(replace(job, status=RunStatus.FAILED))
+            announce.leave(bus, None, files.stdout)
+            raise OperationFailed(
+                f"the files of job {job.job} cannot be used: {error.strerror or error}",
+                code="no-room",
+                details={"path": str(directory)},
+            ) from error
+        finally:
+            with contextlib.suppress(OSError):
+                files.prompt.unlink()
+        job = _concluded(job, table, files, ended, attempts)
+        with contextlib.suppress(OSError):  # a full disk must not hide the result from the caller
+            jobs.save(job)
     ledger.record(paths, job)
     announce.leave(bus, job, files.stdout)
     return job

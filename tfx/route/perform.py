@@ -75,7 +75,8 @@ def perform(paths: Paths, order: Order) -> Result[Outcome | Delegation]:
         table.cli(forced)
     if role.verb is Verb.NATIVE and forced == "auto" and paths.env.get(_NATIVE_CALLER):
         return Result(_delegation(order, role, profile))
-    aim = _Aim(role, profile, forced, settings.route.log_mib * MIB)
+    said = settings.route
+    aim = _Aim(role, profile, forced, said.log_mib * MIB, said.hub_answer_s)
     job = _prepared(paths, table, order, aim)
     if order.background:
         return _started(paths, job)
@@ -101,12 +102,13 @@ def _delegation(order: Order, role: Role, profile: str) -> Delegation:
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """What the words of an order mean here: row and profile, the forced CLI, the logs' cap."""
+    """What the words of an order mean here: row and profile, the forced CLI, the settings."""
 
     role: Role
     profile: str
     forced: str
     log_cap_bytes: int
+    hub_answer_s: int
 
 
 def _prepared(paths: Paths, table: Table, order: Order, aim: _Aim) -> Job:
@@ -152,6 +154,7 @@ def _record(name: str, order: Order, aim: _Aim, chosen: Chosen, argv: tuple[str,
         approvals_skipped=order.skip_approvals,
         task=order.task,
         log_cap_bytes=aim.log_cap_bytes,
+        hub_answer_s=aim.hub_answer_s,
     )
 
 

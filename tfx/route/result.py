@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tfx.config.settings_model import DEFAULT_LOG_MIB, MIB
+from tfx.config.settings_model import DEFAULT_HUB_ANSWER_S, DEFAULT_LOG_MIB, MIB
 from tfx.core.clock import iso
 from tfx.core.identity import ProcessIdentity
 from tfx.errors import Kind
@@ -72,6 +72,7 @@ class Job:
     topic: str | None = None
     task: int | None = None
     log_cap_bytes: int = DEFAULT_LOG_MIB * MIB
+    hub_answer_s: int = DEFAULT_HUB_ANSWER_S
 
     @property
     def is_over(self) -> bool:

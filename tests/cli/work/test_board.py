@@ -38,7 +38,7 @@ def on_a_terminal(person: Person, *words: str, columns: int = 120) -> str:
             if not piece:
                 break
             drawn += piece
-        running.wait(30)
+        running.wait(60)
     os.close(master)
     return drawn.decode()
 
@@ -127,17 +127,18 @@ def watching(person: Person, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         cwd=person.workspace,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        bufsize=0,  # or a second line would be out of the sight of `select`
     ) as running:
         try:
             yield running
         finally:
             running.send_signal(signal.SIGINT)
-            running.communicate(timeout=30)
+            running.communicate(timeout=60)
 
 
 def line_of(running: subprocess.Popen[bytes]) -> bytes:
     assert running.stdout is not None
-    assert select.select([running.stdout], [], [], 60)[0], "nothing came"
+    assert select.select([running.stdout], [], [], 100)[0], "nothing came"
     return running.stdout.readline()
 
 

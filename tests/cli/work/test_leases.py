@@ -206,6 +206,26 @@ def test_wk_r1_wk_r2_the_review_is_one_others(agent: Agents, person: Person, num
     assert (none.code, none.out) == (0, f"✓ nobody reviewed task {number}\n")
 
 
+def test_wk_d8_the_person_ends_a_stuck_review_and_anybody_may_ask_what_became_of_it(
+    agent: Agents, person: Person, number: str
+) -> None:
+    alpha, beta = agent("alpha"), agent("beta")
+    alpha.does("lease", "claim", number)
+    alpha.does("task", "update", number, "--status", "in_review")
+    review = beta.does("lease", "review", "claim", number)["review"]["review_id"]
+    refused = person.refused("lease", "review", "release", number)
+    assert (refused["code"], refused["exit"]) == ("lease-holder", 5)
+    ended = ("lease", "review", "release", number, "--operator", "--reason", "stuck")
+    assert person.tfx(*ended).out == f"✓ {beta.name} no longer reviews task {number}\n"
+    told = beta.does("lease", "status", "--lease", review)["reviews"]
+    assert (told[0]["state"], told[0]["reason"]) == ("revoked", "stuck")
+    line = person.tfx("lease", "status", "--lease", review).out
+    assert f"task {number}: the review of {beta.name} ({review}), revoked" in line
+    assert ": stuck" in line
+    both = person.refused(*ended, "--agent", beta.name)
+    assert (both["code"], both["exit"]) == ("usage", 2)
+
+
 def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     agent: Agents, person: Person, number: str
 ) -> None:
@@ -213,7 +233,7 @@ def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     ran = person.tfx("lease", "lock", number, "--reason", "manager-pause", "--note", "wait")
     assert ran.out == f"✓ task {number} stands still: manager_pause\n"
     stopped = alpha.refused("lease", "claim", number)
-    assert (stopped["code"], stopped["exit"]) == ("hold-active", 5)
+    assert (stopped["code"], stopped["exit"]) == ("lock-active", 5)
     assert f"tfx lease unlock {number}" in stopped["hint"]
     trace = person.does("task", "show", number)["task"]["trace_id"]
     assert f"lock_set #{number} by operator" in person.tfx("hub", "trace", trace).out
@@ -221,7 +241,7 @@ def test_wk_k1_a_lock_stops_a_task_or_the_room_until_it_is_cleared(
     assert person.tfx("lease", "unlock", number).out == f"✓ task {number} was not locked\n"
     lock = person.does("lease", "lock", "--whole-room")["lock"]
     assert (lock["task"], lock["reason"]) == (None, "human_stop")
-    assert alpha.refused("task", "add", "more")["code"] == "hold-active"
+    assert alpha.refused("task", "add", "more")["code"] == "lock-active"
     assert person.does("lease", "unlock", "--whole-room")["cleared"]["lock_id"] == lock["lock_id"]
     for words in ((), (number, "--whole-room")):
         problem = person.refused("lease", "lock", *words)

@@ -296,7 +296,7 @@ def test_what_others_wrote_never_drives_the_terminal(person: Person) -> None:
     assert ran.out == f"✓ task 1 is accepted: {shown}\n"
     person.does("lease", "lock", "1", "--note", evil)
     ran = person.tfx("task", "update", "1", "--title", "x")
-    assert f"the task is locked (human_stop): {shown} [hold-active]" in ran.err
+    assert f"the task is locked (human_stop): {shown} [lock-active]" in ran.err
     person.does("lease", "unlock", "1")
     person.does("task", "update", "1", "--note", evil)
     for command in (("task", "list"), ("task", "show", "1"), ("task", "board")):

@@ -55,7 +55,7 @@ def test_d107_a_hub_that_does_not_answer_fails_and_is_left_alone(
 ) -> None:
     os.kill(hub.pid, signal.SIGSTOP)
     try:
-        ran = clinic.doctor("hub", "--fix", "--yes")
+        ran = clinic.doctor("hub", "--fix", "--yes", "--timeout", "10")
     finally:
         os.kill(hub.pid, signal.SIGCONT)
     found = {row["id"]: row for row in ran.data["rows"]}["hub.health"]

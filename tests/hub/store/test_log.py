@@ -362,7 +362,7 @@ def test_h_26_a_waiting_tail_is_woken_by_the_next_event(play: Play) -> None:
         waiting = asyncio.create_task(bed.core.events.events(NOBODY, request))
         await asyncio.sleep(0.05)
         await bed.publish("ann", "bob")
-        page = await asyncio.wait_for(waiting, 10)
+        page = await asyncio.wait_for(waiting, 30)
         assert [e.kind for e in page.events] == ["message_posted"]
 
     play(story)

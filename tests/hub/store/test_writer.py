@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import queue
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
 
 from tests.hub.conftest import Play
 from tests.hub.driver import Bed, FakeClock, open_core, with_bed
+from tests.hub.waiting import until_in_loop
 from tfx.core import database
 from tfx.errors import OperationFailed, TfxError
 from tfx.hub.models import Durability
@@ -58,7 +63,10 @@ def test_ev_s4_what_is_queued_is_committed_together(play: Play) -> None:
     async def story(bed: Bed) -> None:
         await bed.register("bob")
         before = bed.core.counted.commit.count
-        await asyncio.gather(*(bed.publish("ann", "bob") for _ in range(200)))
+        async with bed.writer_held():
+            sending = [asyncio.create_task(bed.publish("ann", "bob")) for _ in range(200)]
+            await until_in_loop(lambda: bed.core.store.writer.pending == 200)
+        await asyncio.gather(*sending)
         assert bed.core.counted.commit.count - before < 100
 
     play(story)
@@ -75,7 +83,46 @@ def test_h_51_who_comes_after_the_end_of_the_writer_is_told_its_cause(tmp_path: 
             with pytest.raises(OperationFailed) as refused:
                 await core.store.write(lambda _tx: None)
             assert refused.value.reason == "database-gone"
-            await asyncio.wait_for(core.store.died.wait(), 10)
+            await asyncio.wait_for(core.store.died.wait(), 30)
+        await core.store.close()
+
+    asyncio.run(story())
+
+
+class Slow(queue.SimpleQueue[object]):
+    """A queue whose second command comes in when the first has had time to end the thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self.second = threading.Event()
+
+    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:  # noqa: FBT001, FBT002  (as it is declared)
+        self.count += 1
+        if self.count == 2:
+            self.second.set()
+            time.sleep(0.3)
+        super().put(item, block, timeout)
+
+
+def test_h_19_a_command_that_comes_in_while_the_writer_ends_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow()
+    given = SimpleNamespace(SimpleQueue=lambda: slow, Empty=queue.Empty)
+    monkeypatch.setattr(writer, "queue", given)
+
+    async def story() -> None:
+        core = open_core(tmp_path / "hub.db", FakeClock())
+
+        def end(_tx: Tx) -> None:
+            slow.second.wait(30)
+            raise SystemExit
+
+        core.store.queue(end)
+        with pytest.raises(OperationFailed) as refused:
+            await asyncio.wait_for(core.store.write(lambda _tx: None), 30)
+        assert refused.value.reason == "writer-dead"
         await core.store.close()
 
     asyncio.run(story())
@@ -129,21 +176,20 @@ def test_ev_d3_behind_a_pinned_reader_the_wal_is_synced_by_a_full_commit(
     path = tmp_path / "hub.db"
 
     async def story(bed: Bed) -> None:
+        wal = bed.core.store.writer.wal
         await bed.register("bob")
         pin = database.open_reader(path)
         pin.execute("BEGIN").fetchall()
         pin.execute("SELECT count(*) FROM log").fetchall()
         for _ in range(3):
+            before = wal.syncs
             await bed.publish("ann", "bob")
-            await asyncio.sleep(0.2)
-        state = bed.core.store.writer.wal
-        assert state.pinned
-        assert state.syncs >= 2
+            await until_in_loop(lambda: wal.syncs > before)  # noqa: B023  (awaited here)
+            assert wal.pinned
         pin.execute("ROLLBACK").fetchall()
         pin.close()
         await bed.publish("ann", "bob")
-        await asyncio.sleep(0.3)
-        assert not bed.core.store.writer.wal.pinned
+        await until_in_loop(lambda: not wal.pinned)
 
     with_bed(path, story)
 
@@ -171,6 +217,24 @@ def test_ev_s7_ev_t4_a_read_that_gets_too_old_is_cut(
             await reading
 
     with_bed(tmp_path / "hub.db", story)
+
+
+def test_ev_s7_a_read_that_was_cut_because_the_process_stood_still_runs_again(play: Play) -> None:
+    async def story(bed: Bed) -> None:
+        await bed.register("bob")
+        tries: list[int] = []
+
+        def stopped(reader: Reader) -> int:
+            tries.append(1)
+            if len(tries) == 1:  # as the writer does with a read that began before the standstill
+                raise apsw.InterruptError
+            row = reader.one("SELECT count(*) FROM agents")
+            assert row is not None
+            return int(row[0] or 0)
+
+        assert await bed.core.store.read(stopped) == 1
+
+    play(story)
 
 
 def test_ev_s7_the_wal_stays_small_under_a_flood(
@@ -226,9 +290,9 @@ def test_h_19_a_dead_writer_thread_is_told_and_refuses(
 
         monkeypatch.setattr(bed.core.store.writer, "_commit", broken)
         lost = asyncio.create_task(bed.register("bob"))
-        await asyncio.wait_for(bed.core.failed.wait(), 10)
+        await asyncio.wait_for(bed.core.failed.wait(), 30)
         with pytest.raises(OperationFailed):
-            await asyncio.wait_for(bed.register("cat"), 10)
+            await asyncio.wait_for(bed.register("cat"), 30)
         lost.cancel()
 
     play(story)
@@ -266,10 +330,8 @@ def test_a_checkpoint_that_failed_degrades_the_hub_until_one_succeeds(
     async def story(bed: Bed) -> None:
         monkeypatch.setattr(database, "checkpoint", failing)
         await bed.register("bob")
-        await asyncio.sleep(0.2)
-        assert bed.core.health() == "degraded"
+        await until_in_loop(lambda: bed.core.health() == "degraded")
         monkeypatch.setattr(database, "checkpoint", real)
-        await asyncio.sleep(0.2)
-        assert bed.core.health() == "ready"
+        await until_in_loop(lambda: bed.core.health() == "ready")
 
     with_bed(tmp_path / "hub.db", story)

@@ -149,7 +149,7 @@ class Hired:
     def kill(self) -> None:
         """SIGKILL; ending it twice is fine."""
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 stream.close()

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.hub.driver import NOBODY, OPERATOR_CALLER, Bed
+from tests.hub.waiting import until_in_loop
 from tfx.errors import TfxError
 from tfx.hub.models import Caller
 from tfx.hub.wire import agents, leases, work
@@ -173,7 +174,13 @@ class Crew:
         self.boss = Worker(bed, None, None, OPERATOR_CALLER)
 
     async def hire(
-        self, name: str, *, room: str = ROOM, pid: int | None = None, ttl_ms: int = 7_200_000
+        self,
+        name: str,
+        *,
+        room: str = ROOM,
+        pid: int | None = None,
+        ttl_ms: int = 7_200_000,
+        label: str | None = None,
     ) -> Worker:
         """Register an agent from a process of its own; once more is another life of it."""
         given = await self.bed.call(
@@ -186,6 +193,7 @@ class Crew:
             heartbeat_ttl_ms=ttl_ms,
             workspace=room,
             process=process_facts(pid),
+            metadata=msgspec.Raw(msgspec.json.encode({} if label is None else {"label": label})),
         )
         return Worker(self.bed, name, given.lease_id, room=room)
 
@@ -272,11 +280,12 @@ async def all_refused(
     return errors
 
 
-async def later(step: Awaitable[T]) -> asyncio.Future[T]:
+async def later(crew: Crew, step: Awaitable[T]) -> asyncio.Future[T]:
     """Begin something and let it come as far as the writer that is held."""
+    writer = crew.bed.core.store.writer
+    before = writer.pending
     task = asyncio.ensure_future(step)
-    for _ in range(20):
-        await asyncio.sleep(0.005)
+    await until_in_loop(lambda: task.done() or writer.pending > before)
     return task
 
 

@@ -84,7 +84,7 @@ def die_at(path: Path, sessions: tuple[str, str], deed: str, fault: str, number:
     """Do a deed in a process that is killed at its n-th fault point; return if it was killed."""
     child = processes.Process(target=_do, args=(path, sessions, deed, fault, number))
     child.start()
-    child.join(60)
+    child.join(150)
     code = child.exitcode
     child.close()
     assert code in {0, -signal.SIGKILL}, code

@@ -133,10 +133,10 @@ def test_wk_a5_authority_is_checked_again_inside_the_transaction(act: PlayCrew) 
         await crew.person.ready()
         lease = await crew.owned(bob)
         async with crew.bed.writer_held():
-            leaving = await later(ann.leave())
-            claiming = await later(ann.claim(1))
-            going = await later(bob.leave())
-            updating = await later(bob.update(2, lease, title="mine"))
+            leaving = await later(crew, ann.leave())
+            claiming = await later(crew, ann.claim(1))
+            going = await later(crew, bob.leave())
+            updating = await later(crew, bob.update(2, lease, title="mine"))
         await leaving
         await going
         for each in (claiming, updating):

@@ -59,11 +59,11 @@ def test_wk_l9_the_hub_compares_what_it_saw_where_nothing_was_stated(act: PlayCr
         lease = await crew.owned(ann)
         await crew.person.ready()
         async with crew.bed.writer_held():
-            forcing = await later(crew.boss.force(1, lease))
-            some_to_none = await later(ann.update(1, title="mine"))
-            claiming = await later(ann.claim(2))
-            none_to_some = await later(bob.bare.update(2, title="mine"))
-            by_nobody = await later(crew.person.update(2, title="mine"))
+            forcing = await later(crew, crew.boss.force(1, lease))
+            some_to_none = await later(crew, ann.update(1, title="mine"))
+            claiming = await later(crew, ann.claim(2))
+            none_to_some = await later(crew, bob.bare.update(2, title="mine"))
+            by_nobody = await later(crew, crew.person.update(2, title="mine"))
         await forcing
         await claiming
         with refused("lease-lost", "state-conflict"):  # it ended after the hub had seen it
@@ -80,9 +80,9 @@ def test_wk_l9_a_lease_replaced_by_its_own_holder_is_another_lease(act: PlayCrew
         ann = await crew.hire("ann")
         lease = await crew.owned(ann)
         async with crew.bed.writer_held():
-            releasing = await later(ann.release(1, lease))
-            claiming = await later(ann.claim(1))
-            unstated = await later(ann.update(1, title="mine"))
+            releasing = await later(crew, ann.release(1, lease))
+            claiming = await later(crew, ann.claim(1))
+            unstated = await later(crew, ann.update(1, title="mine"))
         await releasing
         assert (await claiming).epoch == 1
         with refused("lease-lost", "state-conflict"):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.hub.running import RunningHub
+from tests.hub.waiting import LIMIT_S, until
 from tests.hub.work.agent_process import Agent, Hired
 from tfx.core import locks
 from tfx.core.paths import Paths
@@ -51,12 +52,12 @@ def racer(start: Start, name: str, answers: Any) -> None:  # noqa: ANN401  (a qu
     os.environ.update(start.env)
     agent = Agent(name, ROOM)
     agent.register()
-    start.barrier.wait(60)
+    start.barrier.wait(120)
     try:
         answers.put((name, agent.call(start.call, start.fields)))
     except TfxError as error:
         answers.put((name, error.reason))
-    start.leave.wait(120)
+    start.leave.wait(170)
 
 
 @contextlib.contextmanager
@@ -128,10 +129,7 @@ def test_wk_l24_ev_b4_a_holder_proven_dead_loses_its_lease_and_its_next_life_rec
     task = add(hub)
     hired["ann"].call("work_claim", task=task)
     hired["ann"].kill()
-    until = time.monotonic() + 60
-    while history(hub, task) == [(0, "ann", "active")]:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: history(hub, task) != [(0, "ann", "active")])
     assert history(hub, task) == [(0, "ann", "revoked")]
     assert hired["bob"].refused("work_claim", task=task) == "bad-status"  # it is still ann's
     again = Hired.start(hub.env, "ann", ROOM)
@@ -172,14 +170,15 @@ def test_wk_d3_a_claim_against_the_sweeper_leaves_one_owner(
     task = add(hub)
     lease = ann.call("work_claim", task=task, ttl_ms=10_000)["lease"]
     told: list[dict[str, Any]] = []
-    until = time.monotonic() + 60
+    deadline = time.monotonic() + LIMIT_S
     while not told or "ok" not in told[-1]:
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         if told and time.time() * 1000 < lease["expires_at_ms"] - 200:
             time.sleep(0.1)
         bob.ask("work_claim", task=task)
         told.append(bob.answer())
-    assert {each["code"] for each in told[:-1]} == {"held"}
+    # a test that stood still for ten seconds comes too late to be refused
+    assert {each["code"] for each in told[:-1]} <= {"held"}
     won = told[-1]["ok"]["lease"]
     assert won["created_at_ms"] >= lease["expires_at_ms"]
     assert history(hub, task) == [(0, "ann", "expired"), (1, "bob", "active")]

@@ -19,6 +19,7 @@ from tests.hub.work.crew import (
 )
 from tfx.errors import InvalidRequest, TfxError
 from tfx.hub.operations import OPERATIONS
+from tfx.hub.wire import agents
 
 
 def test_wk_l15_a_release_needs_an_active_lease_its_fence_and_its_holder(act: PlayCrew) -> None:
@@ -88,8 +89,8 @@ def test_wk_l17_a_target_that_left_before_the_transaction_gets_nothing(act: Play
         ann, bob = await crew.hire("ann"), await crew.hire("bob")
         lease = await crew.owned(ann)
         async with crew.bed.writer_held():
-            leaving = await later(bob.leave())
-            handing = await later(ann.handoff(1, "bob", lease))
+            leaving = await later(crew, bob.leave())
+            handing = await later(crew, ann.handoff(1, "bob", lease))
         await leaving
         with refused("target-unreachable", "agent-unavailable"):
             await handing
@@ -166,6 +167,51 @@ def test_wk_l18_of_two_handoffs_at_once_one_succeeds(act: PlayCrew) -> None:
         assert crew.active() == [(1, won.lease.agent_id, 1)]
         told = [each["event"] for who in (bob, cat) for each in await who.mail()]
         assert told == ["handed-off"]
+
+    act(story)
+
+
+@pytest.mark.parametrize(("reason", "kept"), [("yours", "yours"), (None, "handed off")])
+def test_wk_l18_a_handed_off_lease_keeps_the_reason_that_was_given(
+    act: PlayCrew, reason: str | None, kept: str
+) -> None:
+    async def story(crew: Crew) -> None:
+        ann, _ = await crew.hire("ann"), await crew.hire("bob")
+        lease = await crew.owned(ann)
+        done = await ann.handoff(1, "bob", lease, reason=reason)
+        assert done.released.reason == kept
+        (asked,) = (await ann.status(lease_id=lease.lease_id)).leases
+        assert (asked.state.value, asked.reason) == ("released", kept)
+        assert asked.successor == done.lease.lease_id
+
+    act(story)
+
+
+@pytest.mark.parametrize("more", [{"to_instance": "desk-2"}, {}], ids=["named", "known"])
+def test_wk_l6_a_handoff_writes_all_four_fields_of_the_assignee(
+    act: PlayCrew, more: dict[str, object]
+) -> None:
+    async def story(crew: Crew) -> None:
+        ann = await crew.hire("ann")
+        made = await crew.bed.call(
+            "register",
+            agents.RegisterResult,
+            agent_id="bob",
+            cli="codex",
+            capabilities=["code"],
+            topics=[],
+            heartbeat_ttl_ms=7_200_000,
+            workspace=ann.room,
+            metadata=msgspec.Raw(b'{"instance":"desk-2"}'),
+        )
+        lease = await crew.owned(ann)
+        done = await ann.handoff(1, "bob", lease, **more)
+        assert done.lease.instance == "desk-2"
+        owner = done.task.assignee
+        assert owner is not None
+        assert (owner.label, owner.agent_id, owner.instance, owner.session) == (
+            *("bob", "bob", "desk-2", made.lease_id),
+        )
 
     act(story)
 

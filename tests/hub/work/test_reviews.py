@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -173,10 +174,10 @@ def test_wk_d7_a_review_is_claimed_inside_the_transaction(act: PlayCrew) -> None
         lease = await crew.owned(ann, "in_progress", "in_review")
         other = await crew.owned(cat, "in_progress", "in_review")
         async with crew.bed.writer_held():
-            moving = await later(ann.update(1, lease, status="in_progress"))
-            too_late = await later(bob.review(1))
-            handing = await later(cat.handoff(2, "bob", other))
-            own_now = await later(bob.review(2))
+            moving = await later(crew, ann.update(1, lease, status="in_progress"))
+            too_late = await later(crew, bob.review(1))
+            handing = await later(crew, cat.handoff(2, "bob", other))
+            own_now = await later(crew, bob.review(2))
         await moving
         await handing
         with refused("bad-status"):
@@ -217,5 +218,88 @@ def test_wk_d8_status_tells_a_reviewer_what_it_reviews(act: PlayCrew) -> None:
             assert found.reviews == (review,)
         assert (review.task, review.room) == (1, bob.room)
         assert (await ann.status(agent_id="ann")).reviews == ()
+
+    act(story)
+
+
+async def back_to_work(crew: Crew, ann: Worker, _bob: Worker) -> str:
+    lease = (await ann.show(1)).lease
+    await ann.update(1, lease, status="in_progress")
+    assert crew.bed.rows("SELECT * FROM review_leases WHERE status = 'active'") == []
+    return "verdict: in_progress"
+
+
+async def gone(_crew: Crew, _ann: Worker, bob: Worker) -> str:
+    await bob.leave()
+    return "session ended"
+
+
+async def another_life(crew: Crew, _ann: Worker, _bob: Worker) -> str:
+    await crew.hire("bob")
+    return "session ended"
+
+
+async def released(_crew: Crew, ann: Worker, _bob: Worker) -> str:
+    await ann.release(1, reason="lunch")
+    return "lunch"
+
+
+async def forced(crew: Crew, ann: Worker, _bob: Worker) -> str:
+    await crew.boss.force(1, (await ann.show(1)).lease, reason="stuck")
+    return "stuck"
+
+
+async def deleted(crew: Crew, _ann: Worker, _bob: Worker) -> str:
+    await crew.boss.delete(1)
+    return "deleted"
+
+
+async def by_the_person(crew: Crew, _ann: Worker, _bob: Worker) -> str:
+    ended = await crew.boss.end_review(1, reason="too slow")
+    assert ended is not None
+    return "too slow"
+
+
+@pytest.mark.parametrize(
+    "end", [back_to_work, gone, another_life, released, forced, deleted, by_the_person]
+)
+def test_wk_d8_a_lost_review_is_told_with_its_reason_and_can_be_asked_about(
+    act: PlayCrew, end: Callable[[Crew, Worker, Worker], Awaitable[str]]
+) -> None:
+    async def story(crew: Crew) -> None:
+        ann, bob = await crew.hire("ann"), await crew.hire("bob")
+        await in_review(crew, ann)
+        review = await bob.review(1)
+        assert (review.state.value, review.ended_at_ms, review.reason) == ("active", None, None)
+        crew.clock.pass_ms(1_000)
+        reason = await end(crew, ann, bob)
+        (told,) = await bob.mail()
+        assert (told["event"], told["review_id"], told["reason"]) == (
+            *("review-lost", review.review_id, reason),
+        )
+        assert (told["task"], told["room"], told["session"]) == (1, bob.room, bob.session)
+        found = await bob.status(lease_id=review.review_id)
+        (ended,) = found.reviews
+        assert (found.leases, ended.review_id, ended.task) == ((), review.review_id, 1)
+        assert (ended.state.value, ended.reason) == ("revoked", reason)
+        assert ended.ended_at_ms == crew.clock.now_ms()
+
+    act(story)
+
+
+def test_wk_d8_what_the_reviewer_ends_itself_is_no_news_to_it(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann, bob = await crew.hire("ann"), await crew.hire("bob")
+        await in_review(crew, ann)
+        first = await bob.review(1)
+        await bob.end_review(1, reason="not mine")
+        second = await bob.review(1)
+        await bob.update(1, status="in_progress", note="no test")
+        assert await bob.mail() == []
+        for review, state in ((first, "released"), (second, "revoked")):
+            (ended,) = (await bob.status(lease_id=review.review_id)).reviews
+            assert ended.state.value == state
+        with refused("unknown-lease", "not-found"):
+            await bob.status(lease_id="never-was")
 
     act(story)

@@ -66,18 +66,25 @@ def test_wk_l23_deleting_a_task_deletes_its_leases(act: PlayCrew) -> None:
     async def story(crew: Crew) -> None:
         ann, bob = await crew.hire("ann"), await crew.hire("bob")
         lease = await crew.owned(ann, "in_review")
-        await bob.review(1)
+        review = await bob.review(1)
         await ann.attach("file", "a.py", lease, task=1)
         await crew.person.ready(blocked_by=[1])
         assert (await crew.boss.delete(1)).deleted
         assert not (await crew.boss.delete(1)).deleted
-        for table in ("work_leases", "review_leases", "artifacts"):
-            assert crew.bed.rows(f"SELECT * FROM {table}") == []
+        for table in ("work_leases", "review_leases"):
+            assert crew.bed.rows(f"SELECT * FROM {table} WHERE status = 'active'") == []
+        assert crew.bed.rows("SELECT * FROM artifacts") == []
+        board = await crew.person.status(room=ann.room)
+        assert (board.leases, board.reviews) == ((), ())
         assert (await crew.person.board()).tasks[0].ready
         steps = (ann.update(1, lease, title="mine"), ann.claim(1), bob.review(1))
         await all_refused(steps, "unknown-task", "not-found")
         (told,) = await ann.mail()
         assert (told["lease_id"], told["successor"]) == (lease.lease_id, None)
+        (ended,) = (await ann.status(lease_id=lease.lease_id)).leases  # what became of it: WK-D8
+        (judged,) = (await bob.status(lease_id=review.review_id)).reviews
+        for each in (ended, judged):
+            assert (each.state.value, each.reason, each.task) == ("revoked", "deleted", 1)
 
     act(story)
 

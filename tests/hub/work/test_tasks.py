@@ -326,3 +326,21 @@ def test_wk_t10_a_label_never_beats_a_key(act: PlayCrew) -> None:
         assert (lease.epoch, lease.label) == (1, "Another Name")
 
     act(story)
+
+
+def test_wk_t10_only_the_registered_label_fills_a_key_in_never_one_that_a_request_says(
+    act: PlayCrew,
+) -> None:
+    async def story(crew: Crew) -> None:
+        eve = await crew.hire("eve", label="Eve")
+        lead = await crew.hire("ann", label="Team Lead")
+        await crew.person.ready()
+        await crew.person.update(1, status="assigned", label="Team Lead")
+        with refused("bad-status"):
+            await eve.claim(1, label="Team Lead")
+        with refused("bad-status"):
+            await eve.update(1, status="assigned", label="Team Lead")
+        lease = await lead.claim(1, label="what I am called today")
+        assert (lease.agent_id, lease.label) == ("ann", "what I am called today")
+
+    act(story)

@@ -105,7 +105,7 @@ def test_wk_k5_a_duplicate_is_sent_to_the_review_or_to_who_works_on_it(act: Play
             assert (who.name, error.value.details["route"]) == (who.name, route)
             assert ("review claim 1" in str(error.value.hint)) == (route == "review")
         routes = [body.get("route") for _, _, body in crew.log("claim_denied")]
-        assert routes == ["work", "work", "work", "review", "review"]
+        assert routes == ["work", "work", "work", "review"]  # the same once more is counted only
         assert (await cat.review(1)).agent_id == "cat"  # the hint is a way
 
     act(story)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -61,6 +63,11 @@ def call(
     operator = OPERATIONS[name].privilege is Privilege.OPERATOR
     with HubClient.of(paths, operator=operator) as client:
         return Result(Answered(client.call_with(name, fields, response, wait_ms=wait_ms)))
+
+
+def workspace_at(given: str) -> str:
+    """Return the workspace of a path of the command line, which may be relative (K-4)."""
+    return str(ancestry.workspace_of(Path(os.path.realpath(given))))
 
 
 def agent_of(paths: Paths, given: str | None) -> str:

@@ -47,13 +47,13 @@ def invocations(
         return
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[InvocationsResult]]:
-        from tfx.cli.hub.calls import call
+        from tfx.cli.hub.calls import call, workspace_at
         from tfx.hub.wire.invocations import InvocationsResult
 
         fields = {
             "agent_id": agent,
             "state": state,
-            "room": room,
+            "room": None if room is None else workspace_at(room),
             "task": task,
             "before": before,
             "limit": limit,

@@ -219,7 +219,7 @@ def _of_task(item: TraceItem) -> list[str]:
         words += ["to", item.status]
     if item.code:
         words.append(item.code)
-    if item.epoch is not None:
+    if item.epoch is not None and item.kind.startswith("work_"):  # another event's is who held it
         words.append(f"epoch {item.epoch}")
     return words
 

@@ -88,7 +88,7 @@ _HINTS: Final[Mapping[str, Callable[[Mapping[str, JsonValue], str], str | None]]
     "stale": _fixed("read it again: tfx task show TASK"),
     "not-ready": _fixed("what it waits for: tfx task show TASK"),
     "bad-status": _fixed("how it stands: tfx task show TASK"),
-    "hold-active": _fixed("the person lets it go on: tfx lease unlock TASK, or --whole-room"),
+    "lock-active": _fixed("the person lets it go on: tfx lease unlock TASK, or --whole-room"),
     "nothing-ready": _fixed("what waits for what: tfx task list"),
     "duplicate-work": _twin,
     "use-handoff": _fixed("tfx lease handoff TASK --to AGENT"),

@@ -9,6 +9,7 @@ import typer
 from tfx.cli.context import finish
 from tfx.cli.work.options import (
     AgentOption,
+    OperatorOption,
     OpIdOption,
     ReasonOption,
     RoomOption,
@@ -69,18 +70,23 @@ def release(
     agent: AgentOption = None,
     session: SessionOption = None,
     room: RoomOption = None,
+    operator: OperatorOption = False,
     op_id: OpIdOption = None,
 ) -> None:
-    """End your review; without one nothing happens."""
+    """End your review; without one nothing happens.
+
+    With --operator whoever reviews: the reviewer is told.
+    """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[ReviewResult]]:
-        from tfx.cli.work.calls import worked
+        from tfx.cli.work.calls import decided
         from tfx.cli.work.who import Wishes
         from tfx.hub.wire.leases import ReviewResult
 
         wishes = Wishes(agent, session, room)
         fields = {"task": task, "review_id": review, "reason": reason, "op_id": op_id}
-        return worked(paths, wishes, "work_review_release", ReviewResult, fields)
+        name = "work_review_release"
+        return decided(paths, wishes, name, ReviewResult, fields, operator=operator)
 
     def render(screen: Screen, data: Answered[ReviewResult]) -> None:
         ended = data.struct.review

@@ -24,7 +24,8 @@ def status(
         int | None, typer.Argument(metavar="[TASK]", min=1, help="All leases of this task.")
     ] = None,
     lease: Annotated[
-        str | None, typer.Option("--lease", metavar="ID", help="What became of this lease.")
+        str | None,
+        typer.Option("--lease", metavar="ID", help="What became of it, also of a review."),
     ] = None,
     of: Annotated[
         str | None, typer.Option("--of", metavar="AGENT", help="What this agent holds.")

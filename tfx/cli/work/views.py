@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tfx.cli.output import Screen
     from tfx.hub.wire.leases import LeaseStatusResult
-    from tfx.hub.wire.work import LeaseView, LockView, TaskListResult, TaskView
+    from tfx.hub.wire.work import LeaseView, LockView, ReviewView, TaskListResult, TaskView
 
 _TEXT_SHOWN: Final = 4_000
 
@@ -123,10 +123,20 @@ def show_leases(screen: Screen, data: LeaseStatusResult) -> None:
         active = lease.state is LeaseState.ACTIVE
         screen.line(_lease_line(lease), sign="ok" if active else "info")
     for review in data.reviews:
-        text = f"{review.agent_id} reviews task {review.task}, since {ago(review.created_at_ms)}"
-        screen.line(f"{text} ({review.review_id})", sign="ok")
+        active = review.state is LeaseState.ACTIVE
+        screen.line(_review_line(review), sign="ok" if active else "info")
     if data.more:
         screen.note("there is more: ask for a task, --lease or --of, or a greater --limit")
+
+
+def _review_line(review: ReviewView) -> str:
+    if review.state is LeaseState.ACTIVE:
+        since = ago(review.created_at_ms)
+        return f"{review.agent_id} reviews task {review.task}, since {since} ({review.review_id})"
+    when = "" if review.ended_at_ms is None else f" {ago(review.ended_at_ms)}"
+    why = f": {safe(review.reason)}" if review.reason else ""
+    about = f"task {review.task}: the review of {review.agent_id} ({review.review_id})"
+    return f"{about}, {review.state.value}{when}{why}"
 
 
 def _lease_line(lease: LeaseView) -> str:

@@ -1,4 +1,4 @@
-"""`hub.work`: tasks that nobody can go on with: held by the gone, left to the gone, locked.
+"""`hub.work`: tasks that stand still: held, left or reviewed by the gone, unreviewed, locked.
 
 Reads the hub's database, and asks a running hub whom it heard when; frees nothing.
 """
@@ -19,7 +19,14 @@ from tfx.doctor.words import DAY_MS, HOUR_MS, MINUTE_MS, age, command
 
 if TYPE_CHECKING:
     from tfx.errors import JsonValue
-    from tfx.hub.store.held_work import HeldTask, LeftTask, StandingLock, Worker
+    from tfx.hub.store.held_work import (
+        HeldReview,
+        HeldTask,
+        LeftTask,
+        StandingLock,
+        WaitingTask,
+        Worker,
+    )
 
 LONG_CALL_MS: Final = 4 * HOUR_MS
 """A holder that lives may be silent for its longest tool call (WK-D1)."""
@@ -53,6 +60,12 @@ class _Now:
         """Return a command of `tfx lease` for a board."""
         return command(self.facts.paths.home, "tfx", "lease", *words, "--room", Path(room))
 
+    def life_of(self, worker: Worker) -> Liveness:
+        """Return whether an agent lives: dead without an open session, unknown without a proof."""
+        if not worker.has_session:
+            return Liveness.DEAD
+        return Liveness.UNKNOWN if worker.process is None else examine(worker.process).liveness
+
 
 def unreadable(facts: Facts) -> Finding | None:
     """Return why the database cannot be asked for its rows, or None where it can."""
@@ -82,6 +95,8 @@ def work(facts: Facts) -> Iterator[Finding]:
     found = [
         *_shown("leases", (_lease(each, now) for each in seen.held), "tfx lease status"),
         *_shown("tasks", (_left(each, now) for each in seen.left), "tfx task list"),
+        *_shown("reviews", (_review(each, now) for each in seen.reviews), "tfx lease status"),
+        *_shown("waits", (_waiting(each, now) for each in seen.waiting), "tfx task list"),
         *_shown("locks", (_lock(each, now) for each in seen.locks), "tfx lease status"),
     ]
     yield from found
@@ -170,6 +185,56 @@ def _left(each: LeftTask, now: _Now) -> Finding | None:
         f"{each.status.value} and held by nobody; only {who.name} may claim it, {why}",
         {"agent": who.name, "task_status": each.status.value, "gone_s": gone_ms // 1000},
         (_release(each.room, each.task, ("--no-lease",), now),),
+        MANUAL,
+    )
+
+
+def _review(each: HeldReview, now: _Now) -> Finding | None:
+    """Return a review that nobody goes on with: its reviewer is gone, or silent for too long."""
+    name, runs = each.reviewer.name, now.heard is not None
+    life = now.life_of(each.reviewer)
+    silent_ms = now.ms - max(each.since_ms, now.seen(each.reviewer))
+    status = Status.INFO
+    if life is Liveness.DEAD:
+        what = f"{name}, who reviews it, is gone"
+        what += "; the hub ends the review within seconds" if runs else ""
+    elif runs and silent_ms >= LONG_CALL_MS:
+        what = f"{name} reviews it, silent for {age(silent_ms)}; nobody else can"
+        status = Status.WARN
+    else:
+        return None
+    words = ("review", "release", str(each.task), "--review", each.review, "--operator")
+    free = Remedy("let another agent review it", now.lease_command(*words, room=each.room))
+    return Finding(
+        f"review of {now.target(each.room, each.task)}",
+        status,
+        what,
+        {"agent": name, "review": each.review, "silent_s": silent_ms // 1000},
+        (free if runs else START_HUB,),
+        MANUAL,
+    )
+
+
+def _waiting(each: WaitingTask, now: _Now) -> Finding | None:
+    """Return a task that waits for a reviewer for a day, or for an assignee who is gone too."""
+    since_ms = now.ms - each.since_ms
+    if since_ms < DAY_MS:
+        return None
+    who = each.assignee
+    is_gone = who is not None and (who.is_retired or now.life_of(who) is Liveness.DEAD)
+    claim = now.lease_command("review", "claim", str(each.task), room=each.room)
+    remedies = [Remedy("an agent that did not do it reviews it", claim)]
+    what = f"in review for {age(since_ms)}, and nobody reviews it"
+    if who is not None and is_gone:
+        what += f"; {who.name}, whose work it is, is gone"
+        if not each.is_held:
+            remedies.append(_release(each.room, each.task, ("--no-lease",), now))
+    return Finding(
+        f"review of {now.target(each.room, each.task)}",
+        Status.WARN,
+        what,
+        {"agent": None if who is None else who.name, "since_s": since_ms // 1000},
+        tuple(remedies),
         MANUAL,
     )
 

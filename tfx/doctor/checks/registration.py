@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tfx.hub.state import HubState
     from tfx.plan.actions import Action
 
-_ANSWER_S = 2.0
 _OK = 200
 _NOT_FOUND = 404
 _URL_KEYS = ("url", "httpUrl", "serverUrl")
@@ -266,7 +265,7 @@ def _initialize(host: str, port: int, path: str, facts: Facts) -> tuple[int, byt
         "Accept": "application/json, text/event-stream",
         "Authorization": f"Bearer {token}",
     }
-    connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_S)
+    connection = http.client.HTTPConnection(host, port, timeout=facts.options.timeout_s)
     try:
         connection.request("POST", path, json.dumps(request), headers)
         answer = connection.getresponse()

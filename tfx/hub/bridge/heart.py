@@ -12,13 +12,13 @@ import json
 import secrets
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tfx.core.identity import identify
 from tfx.errors import JsonValue, TfxError
 from tfx.hub import ancestry
-from tfx.hub.bridge.link import Hub
+from tfx.hub.bridge.link import Attached, Hub
 from tfx.hub.exchange import Exchange
 
 EVERY_S: Final = 60.0
@@ -26,15 +26,31 @@ EVERY_S: Final = 60.0
 LIMIT_S: Final = 2.0
 LAST_WORD_S: Final = 1.0
 _OK: Final = 200
+_LOST: Final = "lease-lost"
+_FORCED: Final = "force"
 _AWAY: Final = (OSError, http.client.HTTPException, TfxError)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The invocation that we report, of which agent."""
+    """The invocation that we report, of which agent, in which of its sessions.
+
+    `is_taken` when a person has evicted it: it is not reported anew, and still finished, late.
+    """
 
     invocation: str
     agent: str
+    session: str | None
+    is_taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the hub said: its data, or of which seat it says that it is lost, and by what."""
+
+    data: dict[str, JsonValue]
+    seat: str | None = None
+    evidence: str | None = None
 
 
 class Heart:
@@ -87,40 +103,55 @@ class Heart:
         place, attached = standing
         with Exchange(place.url, place.token) as exchange:
             lease = {"agent_id": attached.name, "lease_id": attached.session}
-            _call(exchange, "heartbeat", lease)
-            if self._run is not None and self._run.agent == attached.name:
-                if _call(exchange, "invocation_beat", {"invocation_id": self._run.invocation}):
+            _call(exchange, "heartbeat", lease, LIMIT_S)
+            run = self._run
+            if run is not None and run.agent == attached.name:
+                if run.is_taken and run.session == attached.session:
+                    return
+                lives = {"invocation_id": run.invocation}
+                told = _call(exchange, "invocation_beat", lives, LIMIT_S)
+                if told.data:
+                    return
+                if told.evidence == _FORCED and run.session == attached.session:
+                    self._run = replace(run, is_taken=True)
                     return
                 # declared lost, or the hub has another database: report it anew
                 self._key = secrets.token_hex(16)
-            self._run = self._started(exchange, attached.name)
+            self._run = self._started(exchange, attached)
 
-    def _started(self, exchange: Exchange, agent: str) -> Run | None:
+    def _started(self, exchange: Exchange, attached: Attached) -> Run | None:
         """Report the session; None when another one lives in the agent's terminal."""
         own = identify()
         if own is None:
             return None
         wanted: dict[str, JsonValue] = {
-            "agent_id": agent,
+            "agent_id": attached.name,
             "kind": "terminal",
             "process": ancestry.facts_of(own),
             "title": f"bridge of {self._hub.client or ancestry.UNKNOWN_CLI}"[:200],
             "op_id": self._key,
         }
-        told = _call(exchange, "invocation_start", wanted)
-        return Run(str(told["invocation_id"]), agent) if told else None
+        told = _call(exchange, "invocation_start", wanted, LIMIT_S)
+        if told.data:
+            return Run(str(told.data["invocation_id"]), attached.name, attached.session)
+        if told.seat is None:
+            return None
+        # its answer was lost, and what it started has ended meanwhile: a next one needs a new key
+        self._key = secrets.token_hex(16)
+        is_taken = told.evidence == _FORCED
+        return Run(told.seat, attached.name, attached.session, is_taken) if is_taken else None
 
 
-def _call(
-    exchange: Exchange, name: str, fields: Mapping[str, JsonValue], limit_s: float = LIMIT_S
-) -> dict[str, JsonValue]:
-    """Return what the hub answers, nothing for a refusal; raises OSError or HTTPException."""
+def _call(exchange: Exchange, name: str, fields: Mapping[str, JsonValue], limit_s: float) -> Told:
+    """Return what the hub answers or why it refuses; raises OSError or HTTPException."""
     body = json.dumps(fields).encode("utf-8", "replace")
     answer = exchange.send("POST", f"/v1/{name}", body, timeout_s=limit_s)
-    if answer.status != _OK:
-        return {}
     try:
-        data = json.loads(answer.body)["data"]
-    except (ValueError, LookupError, TypeError):
-        return {}
-    return data if isinstance(data, dict) else {}
+        document = json.loads(answer.body)
+        if answer.status == _OK:
+            return Told(dict(document["data"]))
+        error = document["error"]
+        details = error["details"] if error["code"] == _LOST else {}
+        return Told({}, details.get("seat_id"), details.get("evidence"))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return Told({})

@@ -21,14 +21,16 @@ from tfx.core.paths import Paths
 from tfx.errors import LockHeld, OperationFailed, StateConflict
 from tfx.hub import settings as hub_settings
 from tfx.hub.daemon import ports
-from tfx.hub.daemon.probe import Probe, Reason, State, probe
+from tfx.hub.daemon.probe import ANSWER_S, Probe, Reason, State, probe
 from tfx.hub.daemon.readiness import LIMIT_S, Ready, await_ready
 from tfx.hub.state import RunWishes
 
 _PASSED = frozenset({"HOME", "PATH", "LANG", "TMPDIR"})
 _PASSED_PREFIXES = ("XDG_", "TFX_")
-_ENDING_S = 7.0
-"""A hub that drains answers its calls for 5 s at most."""
+_ENDING_S = 15.0
+"""A hub that drains answers its calls for 5 s at most, cuts the others off and closes its files."""
+_SLOW_S = 8.0
+"""A start asks a hub that was silent once more, so long: nothing is lost by waiting for it."""
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.2
 
@@ -54,6 +56,8 @@ def start(paths: Paths, wishes: RunWishes, *, limit_s: float = LIMIT_S) -> Start
     pause_s = _FIRST_PAUSE_S
     while True:
         seen = probe(paths, port=settings.port)
+        if seen.reason is Reason.TIMEOUT:
+            seen = probe(paths, port=settings.port, answer_s=_SLOW_S)
         if seen.state is State.RUNNING:
             return Started(_on_wished_port(seen, settings), by_us=False)
         if seen.state is State.UNRESPONSIVE:
@@ -68,7 +72,9 @@ def start(paths: Paths, wishes: RunWishes, *, limit_s: float = LIMIT_S) -> Start
                 ready = _spawn(paths, wishes, limit_s)
                 wanted = settings.port
                 drift = wanted if wanted not in {0, ready.port} else None
-                return Started(probe(paths), by_us=True, drifted_from=drift)
+                # it serves, as it said: on a machine under load its answer may take its time
+                left_s = max(ANSWER_S, deadline - time.monotonic())
+                return Started(probe(paths, answer_s=left_s), by_us=True, drifted_from=drift)
         if time.monotonic() >= deadline:
             raise OperationFailed(
                 f"another start of the hub was not ready within {limit_s:.0f} s",

@@ -5,10 +5,12 @@ Never shows a value.
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import signal
 import time
 
-from tfx.core import process
+from tfx.core import locks, process
 from tfx.core.files import make_private_dir
 from tfx.core.paths import Paths
 from tfx.errors import OperationFailed
@@ -20,7 +22,7 @@ from tfx.hub.places import HubFiles
 from tfx.hub.tokens import Credential
 
 _OK = 200
-_TAKEN_S = 5.0
+_TAKEN_S = 15.0
 
 
 def rotate(paths: Paths, which: Credential) -> dict[str, str]:
@@ -36,27 +38,33 @@ def rotate(paths: Paths, which: Credential) -> dict[str, str]:
         value = tokens.renew(paths, files, which)
     except OSError as error:
         raise unusable(files.directory, error) from error
-    running = seen.state is State.RUNNING
-    if running:
-        _tell(seen, value)
+    now = seen.state
+    if now is State.RUNNING and not _taken(seen, value):
+        now = State.STOPPED
     path = files.token if which is Credential.BUS else files.operator
     return {
         "renewed": which.value,
         "path": str(path),
-        "hub": "running" if running else seen.state.value,
+        "hub": now.value,
     }
 
 
-def _tell(seen: Probe, value: str) -> None:
+def _taken(seen: Probe, value: str) -> bool:
+    """Make a running hub take the value; False when it ended, so that its next start will."""
     run = seen.recorded
     if run is None:
-        return
+        return False
     process.signal_exactly(run.pid, run.start_token, signal.SIGHUP)
     deadline = time.monotonic() + _TAKEN_S
     while time.monotonic() < deadline:
-        with Exchange(run.url, value) as exchange:
+        with (
+            contextlib.suppress(OSError, http.client.HTTPException),
+            Exchange(run.url, value) as exchange,
+        ):
             if exchange.send("GET", "/status", None, timeout_s=_TAKEN_S).status == _OK:
-                return
+                return True
+        if not locks.is_held(seen.files.lock):
+            return False
         time.sleep(0.01)
     raise OperationFailed(
         "the credential was renewed, but the running hub did not take it",

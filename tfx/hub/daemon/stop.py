@@ -20,7 +20,6 @@ from tfx.hub.daemon.probe import HUB, Probe, Reason, State, probe
 from tfx.hub.exchange import Exchange
 
 _ACCEPTED = 200
-_ASK_S = 2.0
 
 
 class Step(StrEnum):
@@ -69,7 +68,7 @@ def stop(paths: Paths, patience: Patience = Patience()) -> Stopped:
 def _end(seen: Probe, patience: Patience) -> Step:
     lock = seen.files.lock
     deadline = time.monotonic() + patience.request_s
-    asked = _ask(seen, min(_ASK_S, patience.request_s))
+    asked = _ask(seen, patience.request_s)
     if asked or seen.state is State.STARTING:
         left_s = max(0.0, deadline - time.monotonic())
         if locks.wait_until_free(lock, left_s if asked else min(left_s, 1.0)):

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tfx.core.identity import Liveness
 from tfx.errors import StateConflict
+from tfx.hub import ancestry
 from tfx.hub.models import OPERATOR, AgentId, LeaseId, topic_name
 from tfx.hub.services import endings
 from tfx.hub.services.life import identity_of, no_agent, open_session, own_name
 from tfx.hub.services.shapes import json_object
 from tfx.hub.store import agents
-from tfx.hub.store.events import Session
+from tfx.hub.store.events import RequestNoted, Session
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.ops import op_of
 from tfx.hub.wire.agents import (
@@ -29,6 +31,7 @@ from tfx.hub.wire.agents import (
 )
 
 if TYPE_CHECKING:
+    from tfx.core.identity import ProcessIdentity
     from tfx.hub.models import Caller
     from tfx.hub.services.life import Life
     from tfx.hub.store.agents import AgentRow
@@ -50,7 +53,10 @@ class Agents:
         """Announce an agent; a known one keeps its inbox and takes the new topics (H-61).
 
         What waits for one of its topics, or for its name, is claimable at once. Whoever shows that
-        it lives in the open session goes on in it, with what it holds (WK-L24).
+        it lives in the open session goes on in it, with what it holds (WK-L24). Another process
+        ends that session by registering, but never while the first one is proven to live: then it
+        is refused, StateConflict `name-taken` (H-61, K-27). A person may, with the operator
+        credential.
         """
         name = own_name(request.agent_id)
         topics = [topic_name(each, "topics") for each in request.topics]
@@ -58,13 +64,14 @@ class Agents:
         op = op_of("register", request)
 
         def command(tx: Tx) -> tuple[LeaseId, int | None]:
-            """Return the lease, and since when it is another's or nobody's any more."""
+            """Return the lease, and when it ended if it is another's or nobody's any more."""
             before = tx.done_before(name, op)
             known = agents.find(tx, name)
             if before is not None and isinstance(before.body, Session):
                 lease = LeaseId(before.body.session)
-                lost = known is None or known.session != lease
-                return lease, before.at_ms if lost else None
+                if known is not None and known.session == lease:
+                    return lease, None
+                return lease, agents.end_of(tx, before.stream, before.seq, lease)
             wanted = agents.Registration(
                 id=name,
                 client=request.cli,
@@ -78,15 +85,15 @@ class Agents:
                 pid=request.pid,
             )
             if known is not None and known.session is not None:
-                wanted = _continued(wanted, known, known.session, caller)
+                wanted = self._after(tx, wanted, known, known.session, caller)
             return open_session(tx, known, wanted, op), None
 
-        lease, lost_at_ms = await self._store.write(command)
-        if lost_at_ms is not None:  # a late retry: the first result, and no beat for a successor
+        lease, ended_at_ms = await self._store.write(command)
+        if ended_at_ms is not None:  # a late retry: that it has ended, and no beat for a successor
             return RegisterResult(
                 agent_id=name,
                 lease_id=lease,
-                lease_expires_ms=lost_at_ms + request.heartbeat_ttl_ms,
+                lease_expires_ms=ended_at_ms,
                 server_time_ms=self._store.clock.now_ms(),
             )
         beat = self._life.beat(name, request.heartbeat_ttl_ms)
@@ -96,6 +103,32 @@ class Agents:
             lease_expires_ms=beat.lease_expires_ms,
             server_time_ms=beat.seen_at_ms,
         )
+
+    def _after(
+        self,
+        tx: Tx,
+        wanted: agents.Registration,
+        known: AgentRow,
+        session: LeaseId,
+        caller: Caller,
+    ) -> agents.Registration:
+        """Return the registration by a name with an open session: that goes on, or it ends.
+
+        Raises StateConflict `name-taken`.
+        """
+        holder, process = known.process, wanted.process
+        if process is None and caller.session is not None:  # a bridge speaks for its client
+            process = agents.process_of_session(tx, caller.session)
+        if caller.session == session:
+            return _continued(wanted, known, session)
+        if holder is not None and process is not None and self._life.is_one_agent(holder, process):
+            if ancestry.is_above(holder, process):  # the session is the agent's, not its tool's
+                wanted = replace(wanted, process=None, pid=None)
+            return _continued(wanted, known, session)
+        lives = holder is not None and self._life.liveness(holder) is Liveness.ALIVE
+        if holder is not None and lives and not caller.operator:
+            raise _taken(known.id, holder)
+        return wanted
 
     async def heartbeat(self, caller: Caller, request: HeartbeatRequest) -> HeartbeatResult:
         """Extend a lease; an older lease gets StateConflict `lease-lost`, an ended one `ended`."""
@@ -120,12 +153,14 @@ class Agents:
 
         def command(tx: Tx) -> tuple[bool, bool]:
             """Return what to answer, and whether this call ended it."""
-            if tx.done_before(name, op) is not None:
-                return True, False
+            before = tx.done_before(name, op)
+            if before is not None:
+                return not isinstance(before.body, RequestNoted), False
             known = agents.find(tx, name)
             if known is None:
                 raise no_agent(name)
             if known.session is None or request.lease_id not in {None, known.session}:
+                tx.note(f"agent/{name}", known.stream, "deregister")
                 return False, False
             endings.end_session(tx, known.session, name)
             agents.end_session(tx, known, "deregistered", op)
@@ -156,16 +191,23 @@ class Agents:
         return await self._store.read(query)
 
 
+def _taken(name: AgentId, holder: ProcessIdentity) -> StateConflict:
+    return StateConflict(
+        f"{name} is a process that lives: pid {holder.pid} on {holder.host}",
+        code="name-taken",
+        hint="give each a TFX_AGENT_ID of its own",
+        details={"agent_id": name, "pid": holder.pid, "host": holder.host},
+    )
+
+
 def _continued(
-    wanted: agents.Registration, known: AgentRow, session: LeaseId, caller: Caller
+    wanted: agents.Registration, known: AgentRow, session: LeaseId
 ) -> agents.Registration:
     """Return the registration of a session that registers again: by its process or its bridge.
 
     What it does not say again stays. A session is of one room (WK-A2): in another it is a new life.
     """
-    is_process = wanted.process is not None and wanted.process == known.process
-    is_elsewhere = wanted.workspace not in {None, known.workspace}
-    if is_elsewhere or not (is_process or caller.session == session):
+    if wanted.workspace not in {None, known.workspace}:
         return wanted
     return replace(
         wanted,

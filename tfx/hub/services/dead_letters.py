@@ -19,7 +19,7 @@ from tfx.hub.models import (
 )
 from tfx.hub.services import posting
 from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
-from tfx.hub.store import messages, views
+from tfx.hub.store import messages, runs, views
 from tfx.hub.store.events import Posted, Purged, Replayed
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
@@ -129,8 +129,9 @@ class DeadLetters:
 
         def command(tx: Tx) -> DeadPurgeResult:
             before = tx.done_before(caller.actor, op)
-            if before is not None and isinstance(before.body, Purged):
-                return DeadPurgeResult(purged=before.body.together)
+            if before is not None:
+                did = before.body.together if isinstance(before.body, Purged) else 0
+                return DeadPurgeResult(purged=did)
             if request.message_id is not None:
                 rows = views.dead_of_message(tx, request.message_id)
                 if not rows and views.message(tx, request.message_id) is None:
@@ -146,6 +147,7 @@ class DeadLetters:
             for at, row in enumerate(gone):
                 key = op if at == 0 else None
                 messages.purge(tx, _open(row), caller.actor, key, len(gone))
+            runs.note(tx, "purge")
             return DeadPurgeResult(purged=len(gone))
 
         return await self._store.write(command)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tfx.errors import TfxError
 from tfx.hub.models import HUB, AgentId
 from tfx.hub.services import notices
-from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store import leases, reviews, runs, tasks
 from tfx.hub.store.kinds import Kind
 from tfx.hub.work_models import TaskStatus
 
 if TYPE_CHECKING:
+    from tfx.hub.models import StreamNo
     from tfx.hub.store.leases import LeaseRow
+    from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
 
@@ -41,16 +44,46 @@ def expire_due(tx: Tx, task: TaskRow) -> TaskRow:
     return tasks.by_stream(tx, task.stream) or task
 
 
-def give_grace(tx: Tx) -> int:
-    """Let leases that ran out while the hub was away run a little longer: nobody could renew them.
+async def follow(store: Store, run: StreamNo, jump_ms: int) -> None:
+    """Move every open deadline and the hub's time by a jump, in one step for every command.
 
-    Called once, when the hub starts (WK-D3, as EV-B9 after a suspend).
+    A deadline that a command gave between the two would be over at once. After a time without the
+    hub leases get a grace. What refuses the step takes it back whole.
     """
-    over = leases.due(tx, 1_000_000, GRACE_MS)
+    moved: list[int] = []
+
+    def move(by_ms: int) -> None:
+        store.clock.follow(by_ms)
+        store.beats.shift(by_ms)
+        store.pulses.shift(by_ms)
+
+    def command(tx: Tx) -> None:
+        runs.jump(tx, run, jump_ms)
+        if jump_ms > 0:
+            give_grace(tx, jump_ms)
+        move(jump_ms)
+        moved.append(jump_ms)
+
+    try:
+        await store.write(command)
+    except TfxError:
+        for each in moved:
+            move(-each)
+        raise
+
+
+def give_grace(tx: Tx, jump_ms: int = 0) -> int:
+    """Let leases that end soon run a little longer: while the hub was away nobody could renew.
+
+    Called when the hub starts, and when its time is about to jump ahead: after a suspend, or a time
+    in which it did not run (WK-D3, EV-B9).
+    """
+    ahead_ms = jump_ms + GRACE_MS
+    over = leases.due(tx, 1_000_000, ahead_ms)
     for lease in over:
         task = tasks.by_stream(tx, lease.task)
         if task is not None:
-            leases.prolong(tx, task, lease, tx.now_ms + GRACE_MS)
+            leases.prolong(tx, task, lease, tx.now_ms + ahead_ms)
     return len(over)
 
 
@@ -87,14 +120,17 @@ def end_session(tx: Tx, session: str | None, actor: AgentId) -> int:
         task = tasks.by_stream(tx, review.task)
         if task is not None:
             reviews.end(tx, Kind.REVIEW_REVOKED, task, review, SESSION_ENDED, actor, None)
+            notices.review_lost(tx, task, review, SESSION_ENDED)
     return len(held)
 
 
 def end_review(tx: Tx, task: TaskRow, reason: str, actor: AgentId) -> None:
-    """End the review of a task that is in review no more."""
+    """End the review of a task that is in review no more; the reviewer is told (WK-D8)."""
     review = reviews.active(tx, task.stream)
     if review is not None:
         reviews.end(tx, Kind.REVIEW_REVOKED, task, review, reason, actor, None)
+        if review.agent != actor:
+            notices.review_lost(tx, task, review, reason)
 
 
 def revoke(tx: Tx, task: TaskRow, lease: LeaseRow, reason: str, actor: AgentId) -> None:

@@ -75,13 +75,13 @@ class Evictions:
     def evict(self, tx: Tx, row: Occupancy, seat: Seat, evicted: Evicted, actor: AgentId) -> None:
         """End a seat: by the hub on evidence, by a person with force."""
         forced = evicted.evidence == Evidence.FORCE
-        if seat.tier is Tier.INVOCATION and not forced:
+        end, by = (SeatEnd.FORCED, actor) if forced else (SeatEnd.LOST, HUB)
+        if seat.tier is Tier.INVOCATION:
             found = invocations.find(tx, seat.id)
             if found is not None and found.state == InvocationState.RUNNING:
-                invocations.lose(tx, found, evicted)
+                invocations.lose(tx, found, evicted, end, by)  # both rows or none (EV-B3)
                 return
-        end = SeatEnd.FORCED if forced else SeatEnd.LOST
-        occupancy.vacate(tx, row, seat, end, actor if forced else HUB, evicted=evicted)
+        occupancy.vacate(tx, row, seat, end, by, evicted=evicted)
         self.end_guard(tx, row.agent, seat, delivered=False)
 
     def begin_guard(self, tx: Tx, agent: AgentId, message_id: str, hold_id: str) -> int:
@@ -132,11 +132,17 @@ def living(tx: Tx, name: AgentId) -> AgentRow:
     return known
 
 
-def lease_lost(agent: AgentId, seat_id: str) -> StateConflict:
-    """Return the refusal of an old holder: another came, or it was declared gone (EV-B7)."""
+def lease_lost(agent: AgentId, seat_id: str, evidence: str | None = None) -> StateConflict:
+    """Return the refusal of an old holder: another came, or it was declared gone (EV-B7).
+
+    With the evidence where it is on record, so that one whom a person evicted need not come back.
+    """
+    details: dict[str, JsonValue] = {"agent_id": agent, "seat_id": seat_id}
+    if evidence is not None:
+        details["evidence"] = evidence
     return StateConflict(
         f"{seat_id} does not hold {agent} any more",
         code="lease-lost",
         hint=f"tfx hub busy {agent}",
-        details={"agent_id": agent, "seat_id": seat_id},
+        details=details,
     )

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tfx.hub.services.judge import Judge
     from tfx.hub.store.events import Event
     from tfx.hub.store.invocations import InvocationRow
+    from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
     from tfx.hub.store.tx import Tx
 
@@ -71,7 +72,7 @@ class Invocations:
         def command(tx: Tx) -> Event:
             before = tx.done_before(name, op)
             if before is not None:
-                return before
+                return _still(tx, before)
             known = living(tx, name)
             identity = new_id(tx.now_ms)
             body = InvocationStarted(
@@ -109,7 +110,7 @@ class Invocations:
             evicted = self._evictions.proven(tx, row, row.invocation)
             found = invocations.find(tx, row.invocation.id)
             if found is not None and found.state == InvocationState.RUNNING:
-                invocations.lose(tx, found, evicted, seat=False)
+                invocations.lose(tx, found, evicted, None)
         return AgentBusy(agent=body.agent, holder=body.holder, invocation=body.id, evicted=evicted)
 
     async def invocation_beat(
@@ -117,13 +118,16 @@ class Invocations:
     ) -> InvocationBeatResult:
         """Take a sign of life; what has ended gets StateConflict `lease-lost` (EV-B7)."""
         del caller
-        found = await self._store.read(
-            lambda reader: invocations.find(reader, request.invocation_id)
-        )
-        if found is None:
-            raise _unknown(request.invocation_id)
-        if found.state != InvocationState.RUNNING:
-            raise lease_lost(found.agent, found.id)
+
+        def look(reader: Reader) -> InvocationRow:
+            row = invocations.find(reader, request.invocation_id)
+            if row is None:
+                raise _unknown(request.invocation_id)
+            if not _is_current(reader, row):
+                raise lease_lost(row.agent, row.id, row.evidence)
+            return row
+
+        found = await self._store.read(look)
         self._judge.beat(found.id)
         now_ms = self._store.clock.now_ms()
         return InvocationBeatResult(
@@ -187,6 +191,33 @@ class Invocations:
             )
 
         return await self._store.write(command)
+
+
+def _is_current(source: Tx | Reader, row: InvocationRow) -> bool:
+    """Say whether it is recorded as running, one in a terminal by both of its rows (EV-B3)."""
+    if row.state != InvocationState.RUNNING:
+        return False
+    if row.kind != InvocationKind.TERMINAL:
+        return True
+    taken = occupancy.find(source, row.agent)
+    return taken is not None and taken.invocation is not None and taken.invocation.id == row.id
+
+
+def _still(tx: Tx, before: Event) -> Event:
+    """Return the first result of a key while it is true.
+
+    Raises StateConflict `lease-lost` once what it started has ended, so that nobody takes a
+    retry's answer for a seat.
+    """
+    if isinstance(before.body, InvocationStarted):
+        found = invocations.find(tx, before.body.id)
+        if found is None or not _is_current(tx, found):
+            raise lease_lost(
+                AgentId(before.body.agent),
+                before.body.id,
+                None if found is None else found.evidence,
+            )
+    return before
 
 
 def _finish(found: InvocationRow) -> InvocationFinishResult:

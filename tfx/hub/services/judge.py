@@ -85,7 +85,10 @@ class Judge:
         """
         pulses, now_ms = self._store.pulses, self._store.clock.now_ms()
         old = pulses.get(seat_id)
-        pulses.take(seat_id, 1 if old is None else old.sequence + 1, now_ms, now_ms)
+        if old is None:
+            pulses.take(seat_id, 1, now_ms, now_ms)
+        else:  # a clock that was set back since makes no beat an old one
+            pulses.take(seat_id, old.sequence + 1, max(now_ms, old.observed_at_ms), now_ms)
 
     def view(self, seat: Seat, now_ms: int) -> SeatView:
         """Return a seat as others may see it."""

@@ -11,6 +11,7 @@ import msgspec
 
 from tfx.core.identity import Liveness, ProcessIdentity
 from tfx.errors import InvalidRequest, UnknownAgent
+from tfx.hub import ancestry
 from tfx.hub.models import HUB, AgentId, AgentState, Topic, agent_id, is_reserved
 from tfx.hub.services import endings
 from tfx.hub.store import agents, messages, views
@@ -42,6 +43,13 @@ class Life:
     def liveness(self, process: ProcessIdentity) -> Liveness:
         """Say whether a process lives; dead only on proof."""
         return self._judge.examine(process).liveness
+
+    def is_one_agent(self, one: ProcessIdentity, other: ProcessIdentity) -> bool:
+        """Say whether two processes are one, or both live and are parts of one agent (K-27)."""
+        if one == other:
+            return True
+        live = all(self.liveness(each) is Liveness.ALIVE for each in (one, other))
+        return live and ancestry.is_one_agent(one, other)
 
     def state(self, row: AgentRow, now_ms: int) -> AgentState:
         """Return the liveness of an agent (H-61): retired, offline by proof, else by its lease."""

@@ -16,6 +16,7 @@ from tfx.hub.store.ids import new_id
 if TYPE_CHECKING:
     from tfx.errors import JsonValue
     from tfx.hub.store.leases import LeaseRow
+    from tfx.hub.store.reviews import ReviewRow
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
 
@@ -28,6 +29,17 @@ def lost(tx: Tx, task: TaskRow, lease: LeaseRow, reason: str, successor: str | N
     """Tell the holder that its lease has ended, why, and who has the task now."""
     _tell(tx, lease.agent, task, {"event": "lease-lost", **_of(lease), "reason": reason,
                                   "successor": successor})  # fmt: skip
+
+
+def review_lost(tx: Tx, task: TaskRow, review: ReviewRow, reason: str) -> None:
+    """Tell the reviewer that its review has ended, and why."""
+    told: dict[str, JsonValue] = {
+        "event": "review-lost",
+        "review_id": review.id,
+        "session": review.session,
+        "reason": reason,
+    }
+    _tell(tx, review.agent, task, told)
 
 
 def ending(tx: Tx, task: TaskRow, lease: LeaseRow) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tfx.errors import StateConflict
+from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import HUB, AgentId, agent_id
 from tfx.hub.occupancy_models import Tier
 from tfx.hub.services.evictions import living
@@ -60,9 +60,18 @@ class Occupancy:
     async def agents_free(self, caller: Caller, request: AgentsFreeRequest) -> AgentsFreeResult:
         """Evict who is proven gone, with `force` everybody; each is an event (EV-B6, EV-B10).
 
-        Raises UnknownAgent, StateConflict `stale` for another generation.
+        With `force` only those who were seen: a repetition would evict a successor (EV-L7).
+        Raises UnknownAgent, StateConflict `stale` for another generation, InvalidRequest
+        `generation-needed` for force without one.
         """
         name = agent_id(request.agent_id, "agent_id")
+        if request.force and request.generation is None:
+            raise InvalidRequest(
+                "force needs the generation of the holders who were seen",
+                code="generation-needed",
+                hint=f"tfx hub busy {name}",
+                details={"field": "generation"},
+            )
 
         def command(tx: Tx) -> AgentsFreeResult:
             living(tx, name)

@@ -57,10 +57,11 @@ class Receivers:
             raise AccessDenied("force needs the operator credential", code="operator-needed")
         op = op_of("receiver_hold", request)
 
-        def command(tx: Tx) -> Event:
+        def command(tx: Tx) -> tuple[Event, int]:
+            """Return the event, and the deadline as it is now."""
             before = tx.done_before(name, op)
             if before is not None:
-                return before
+                return before, _still_held(tx, name, before)
             known = living(tx, name)
             row = occupancy.find(tx, name)
             evicted = None
@@ -82,9 +83,10 @@ class Receivers:
                 evicted=evicted,
                 message=request.message_id,
             )
-            return occupancy.hold(tx, known.stream, body, op)
+            return occupancy.hold(tx, known.stream, body, op), body.until_ms
 
-        result = _held(await self._store.write(command), self._store.clock.now_ms())
+        event, until_ms = await self._store.write(command)
+        result = _held(event, until_ms, self._store.clock.now_ms())
         self._judge.beat(result.hold_id)
         return result
 
@@ -134,15 +136,34 @@ class Receivers:
         return ReleaseResult(agent_id=name, released=released)
 
 
-def _held(event: Event, now_ms: int) -> ReceiverHoldResult:
+def _still_held(tx: Tx, name: AgentId, before: Event) -> int:
+    """Return until when the hold of an earlier request counts.
+
+    Raises StateConflict `lease-lost` once it has ended: the key of a hold that is gone gives
+    neither its first answer, which would be no longer true, nor another hold (EV-B7, EV-L7).
+    """
+    body = before.body
+    if not isinstance(body, ReceiverHeld):
+        raise _other_operation()
+    row = occupancy.find(tx, name)
+    if row is None or row.hold is None or row.hold.id != body.hold:
+        raise lease_lost(name, body.hold)
+    return row.hold.until_ms
+
+
+def _other_operation() -> StateConflict:
+    return StateConflict("the key was used for another operation", code="idempotency-conflict")
+
+
+def _held(event: Event, until_ms: int, now_ms: int) -> ReceiverHoldResult:
     body = event.body
     if not isinstance(body, ReceiverHeld):
-        raise StateConflict("the key was used for another operation", code="idempotency-conflict")
+        raise _other_operation()
     return ReceiverHoldResult(
         agent_id=AgentId(body.agent),
         hold_id=LeaseId(body.hold),
         generation=event.seq,
-        until_ms=body.until_ms,
+        until_ms=until_ms,
         attempt=body.attempt,
         taken_over=shown(body.evicted),
         server_time_ms=now_ms,

@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tfx.hub.models import AgentId, LeaseId, TraceId
-from tfx.hub.occupancy_models import Evidence, InvocationKind, InvocationState, Outcome
+from tfx.hub.occupancy_models import (
+    Evidence,
+    InvocationKind,
+    InvocationState,
+    Outcome,
+    SeatEnd,
+)
 from tfx.hub.services.judge import seat_of, task_of
 from tfx.hub.store import invocations
 from tfx.hub.wire.invocations import (
@@ -76,7 +82,7 @@ class Running:
             return False
         evicted = self._judge.evicted(seat_of(found), tx.now_ms)
         if evicted is not None:
-            invocations.lose(tx, found, evicted)
+            invocations.lose(tx, found, evicted, SeatEnd.LOST)
         return evicted is not None
 
     async def invocations(self, caller: Caller, request: InvocationsRequest) -> InvocationsResult:

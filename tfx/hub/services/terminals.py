@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tfx.errors import StateConflict
-from tfx.hub.models import LeaseId, agent_id
+from tfx.hub.models import AgentId, LeaseId, agent_id
 from tfx.hub.occupancy_models import SeatEnd, Tier
 from tfx.hub.services.evictions import lease_lost, living
 from tfx.hub.services.judge import holder_of, shown
@@ -56,7 +56,7 @@ class Terminals:
         def command(tx: Tx) -> Event:
             before = tx.done_before(name, op)
             if before is not None:
-                return before
+                return _still_open(tx, name, before)
             known = living(tx, name)
             row = occupancy.find(tx, name)
             evicted = None
@@ -127,3 +127,15 @@ class Terminals:
 
         released = await self._store.write(command)
         return ReleaseResult(agent_id=name, released=released)
+
+
+def _still_open(tx: Tx, name: AgentId, before: Event) -> Event:
+    """Return the first result of a key while its lock stands.
+
+    Raises StateConflict `lease-lost` once it was closed or lost (EV-B7, EV-L7).
+    """
+    if isinstance(before.body, TerminalOpened):
+        row = occupancy.find(tx, name)
+        if row is None or row.terminal is None or row.terminal.id != before.body.terminal:
+            raise lease_lost(name, before.body.terminal)
+    return before

@@ -95,6 +95,7 @@ class Upkeep:
 
     async def run(self) -> None:
         """Do every chore in time until cancelled."""
+        self._store.clock.watch()
         while True:
             await self.tick()
             with self._store.wakeups.listen(DEADLINE, counted=False) as waiter:
@@ -121,13 +122,10 @@ class Upkeep:
             await self._chore("retention", self.forget)
 
     async def follow_clock(self) -> int:
-        """Move every open deadline with a jump of the wall clock, before anything is reaped."""
+        """Move every open deadline with a jump of the clock, before anything is reaped."""
         jump = self._store.clock.jump_ms()
         if jump:
-            await self._store.write(lambda tx: runs.jump(tx, self._run, jump))
-            self._store.clock.follow(jump)
-            self._store.beats.shift(jump)
-            self._store.pulses.shift(jump)
+            await endings.follow(self._store, self._run, jump)
         return jump
 
     async def sweep_deliveries(self) -> int:

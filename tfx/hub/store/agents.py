@@ -34,10 +34,15 @@ BY_PROCESS: Final = (
 )
 PAGE: Final = f"SELECT {_COLUMNS} FROM agents WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 BY_SESSION: Final = "SELECT id FROM agents WHERE session = ?"
-"""Not by an index: it is asked only to say why a session is refused."""
+"""Not by an index: it is asked when a session is refused, or one agent registers another name."""
 HAD_SESSION: Final = (
     "SELECT 1 FROM log WHERE stream = ? AND kind IN ('agent_registered', 'session_opened') "
     "AND json_extract(body, '$.session') = ? LIMIT 1"
+)
+END_OF: Final = (
+    "SELECT at_ms FROM log WHERE stream = ?1 AND previous >= ?2 AND (kind = 'session_ended' "
+    "OR kind = 'agent_retired' OR kind IN ('agent_registered', 'session_opened') "
+    "AND json_extract(body, '$.session') <> ?3) ORDER BY previous LIMIT 1"
 )
 TOPICS_OF: Final = "SELECT topic FROM subscriptions WHERE agent = ? ORDER BY topic"
 
@@ -99,6 +104,13 @@ def topics_of(source: Tx | Reader, agent: str) -> list[str]:
     return [str(row[0]) for row in source.all(TOPICS_OF, (agent,))]
 
 
+def process_of_session(source: Tx | Reader, session: str) -> ProcessIdentity | None:
+    """Return the process whose open session this is, if it was named."""
+    name = owner_of(source, session)
+    known = None if name is None else find(source, name)
+    return None if known is None else known.process
+
+
 def owner_of(source: Tx | Reader, session: str) -> AgentId | None:
     """Return the agent whose open session this is."""
     row = source.one(BY_SESSION, (session,))
@@ -108,6 +120,12 @@ def owner_of(source: Tx | Reader, session: str) -> AgentId | None:
 def had_session(source: Tx | Reader, known: AgentRow, session: str) -> bool:
     """Say whether a session was one of this agent, open or not."""
     return source.one(HAD_SESSION, (known.stream, session)) is not None
+
+
+def end_of(tx: Tx, stream: int, seq: int, session: str) -> int:
+    """Return when a session ended that an event had opened: by its end, or by the next one."""
+    row = tx.one(END_OF, (stream, seq, session))
+    return tx.now_ms if row is None else int(row[0] or 0)
 
 
 def open_session(tx: Tx, known: AgentRow | None, wanted: Registration, op: Op | None) -> Event:

@@ -173,6 +173,14 @@ class HumanClosed(Body, frozen=True):
     answered_by: str | None = None
 
 
+class RequestNoted(Body, frozen=True):
+    """A request with a key went well and changed nothing; its retry is told by this (EV-L7)."""
+
+    verb: str
+    result: str | None = None
+    """The id of the lease, review or lock that it was answered with."""
+
+
 BODIES: Final[Mapping[Kind, type[Body]]] = MappingProxyType(
     {
         Kind.HUB_STARTED: HubStarted,
@@ -196,6 +204,7 @@ BODIES: Final[Mapping[Kind, type[Body]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_EXPIRED: HumanClosed,
         Kind.HUMAN_REQUEST_WITHDRAWN: HumanClosed,
         Kind.IMPORTED: Imported,
+        Kind.REQUEST_NOTED: RequestNoted,
         **WORK_BODIES,
         **OCCUPANCY_BODIES,
     }

@@ -230,6 +230,11 @@ def _human_closed(event: Event) -> Changes:
     return [(Change.HUMAN_CLOSE, row)]
 
 
+def _noted(_event: Event) -> Changes:
+    """Keep it in the log only: it says that nothing changed (EV-L7)."""
+    return []
+
+
 _FOLDERS: Final[Mapping[str, Callable[[Event], Changes]]] = MappingProxyType(
     {
         Kind.HUB_STARTED.value: _hub_started,
@@ -253,6 +258,7 @@ _FOLDERS: Final[Mapping[str, Callable[[Event], Changes]]] = MappingProxyType(
         Kind.HUMAN_REQUEST_EXPIRED.value: _human_closed,
         Kind.HUMAN_REQUEST_WITHDRAWN.value: _human_closed,
         Kind.IMPORTED.value: fold_imported,
+        Kind.REQUEST_NOTED.value: _noted,
         **WORK_FOLDERS,
         **OCCUPANCY_FOLDERS,
     }

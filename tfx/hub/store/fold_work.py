@@ -114,9 +114,8 @@ def _moved(event: Event) -> Changes:
 
 
 def _deleted(event: Event) -> Changes:
+    """Leave the ended leases: what became of one is told until the task is forgotten (WK-D8)."""
     return [
-        (Change.LEASES_DROP, (event.stream,)),
-        (Change.REVIEWS_DROP, (event.stream,)),
         (Change.BLOCKERS_CLEAR, (event.stream,)),
         (Change.ARTIFACTS_DROP, (event.stream,)),
         (Change.TASK_BURY, (event.at_ms, event.at_ms, event.seq, event.stream)),
@@ -165,7 +164,8 @@ def _claimed(event: Event) -> Changes:
 
 def _handed_off(event: Event) -> Changes:
     body = cast("WorkHandedOff", event.body)
-    end = ("released", event.at_ms, event.at_ms, "handed off", body.lease, event.seq, body.evicted)
+    why = body.reason or "handed off"
+    end = ("released", event.at_ms, event.at_ms, why, body.lease, event.seq, body.evicted)
     return [(Change.LEASE_END, end), *_owned(event, body)]
 
 

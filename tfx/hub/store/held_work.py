@@ -1,4 +1,4 @@
-"""Look into the hub's database for who holds work, whose work nobody holds, and what is locked.
+"""Look into the hub's database for who holds and reviews work, what waits, and what is locked.
 
 Opens read-only as `inspection` does (K-22) and judges nothing: whether a holder still lives is for
 the caller to ask its process.
@@ -43,6 +43,22 @@ LEFT: Final = (
     "AND t.closed_at_ms IS NULL "
     "AND t.assignee IS NOT NULL AND NOT EXISTS (SELECT 1 FROM work_leases l "
     "WHERE l.task = t.stream AND l.status = 'active') ORDER BY t.changed_at_ms LIMIT ?"
+)
+REVIEWS: Final = (
+    "SELECT t.room, t.number, r.agent, r.id, r.created_at_ms, "  # noqa: S608  (column names)
+    f"{_AGENT} FROM review_leases r JOIN tasks t ON t.stream = r.task "
+    + _OF_AGENT.format(key="r.agent")
+    + "WHERE r.status = 'active' ORDER BY r.created_at_ms LIMIT ?"
+)
+WAITING: Final = (
+    "SELECT t.room, t.number, t.assignee, "  # noqa: S608  (column names)
+    "max(t.changed_at_ms, coalesce((SELECT max(r.ended_at_ms) FROM review_leases r "
+    "WHERE r.task = t.stream), 0)), EXISTS (SELECT 1 FROM work_leases l "
+    f"WHERE l.task = t.stream AND l.status = 'active'), {_AGENT} FROM tasks t "
+    + _OF_AGENT.format(key="t.assignee")
+    + "WHERE t.status = 'in_review' AND t.deleted_at_ms IS NULL AND t.closed_at_ms IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM review_leases r WHERE r.task = t.stream "
+    "AND r.status = 'active') ORDER BY t.changed_at_ms LIMIT ?"
 )
 LOCKS: Final = (
     "SELECT k.room, t.number, k.reason, k.set_by, k.set_at_ms FROM locks k "
@@ -92,6 +108,31 @@ class LeftTask:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldReview:
+    """A task that somebody reviews since `since_ms`."""
+
+    room: str
+    task: int
+    reviewer: Worker
+    review: LeaseId
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """A task in review that nobody reviews; `since_ms` is when it changed or its review ended.
+
+    `is_held` says that its assignee still has the lease.
+    """
+
+    room: str
+    task: int
+    assignee: Worker | None
+    is_held: bool
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class StandingLock:
     """A lock of an open task, or of a room without `task`."""
 
@@ -108,6 +149,8 @@ class HeldWork:
 
     held: tuple[HeldTask, ...]
     left: tuple[LeftTask, ...]
+    reviews: tuple[HeldReview, ...]
+    waiting: tuple[WaitingTask, ...]
     locks: tuple[StandingLock, ...]
 
 
@@ -122,6 +165,8 @@ def look(path: Path) -> HeldWork:
         return HeldWork(
             held=tuple(map(_held, reader.all(LEASES, (MOST,)))),
             left=tuple(map(_left, reader.all(LEFT, (MOST,)))),
+            reviews=tuple(map(_review, reader.all(REVIEWS, (MOST,)))),
+            waiting=tuple(map(_waiting, reader.all(WAITING, (MOST,)))),
             locks=tuple(map(_lock, reader.all(LOCKS, (MOST,)))),
         )
 
@@ -149,6 +194,19 @@ def _left(row: Row) -> LeftTask:
         is_known=bool(is_known),
         left_ms=_whole(left),
     )
+
+
+def _review(row: Row) -> HeldReview:
+    room, task, agent, review, since, *rest = row
+    return HeldReview(
+        str(room), _whole(task), _worker(agent, rest), LeaseId(str(review)), _whole(since)
+    )
+
+
+def _waiting(row: Row) -> WaitingTask:
+    room, task, assignee, since, is_held, *rest = row
+    who = None if assignee is None else _worker(assignee, rest)
+    return WaitingTask(str(room), _whole(task), who, bool(is_held), _whole(since))
 
 
 def _lock(row: Row) -> StandingLock:

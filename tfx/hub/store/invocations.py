@@ -127,17 +127,22 @@ def finish(tx: Tx, found: InvocationRow, body: InvocationFinished, op: Op | None
     return event
 
 
-def lose(tx: Tx, found: InvocationRow, evicted: Evicted, *, seat: bool = True) -> None:
-    """Record that it is gone without a word; without `seat` a successor takes its slice."""
+def lose(
+    tx: Tx, found: InvocationRow, evicted: Evicted, end: SeatEnd | None, actor: AgentId = HUB
+) -> None:
+    """Record that it ended without a word of its own, and how its slice ends.
+
+    Without an `end` a successor takes the slice in the same transaction.
+    """
     tx.append(
         f"invocation/{found.id}",
         found.stream,
         Kind.INVOCATION_LOST,
-        HUB,
+        actor,
         InvocationLost(beat_age_ms=evicted.beat_age_ms, evidence=evicted.evidence),
     )
-    if seat:
-        _make_room(tx, found, SeatEnd.LOST, HUB, evicted)
+    if end is not None:
+        _make_room(tx, found, end, actor, evicted)
 
 
 def notify(tx: Tx, found: InvocationRow, by: AgentId, op: Op | None) -> Event:

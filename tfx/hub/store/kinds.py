@@ -32,6 +32,7 @@ class Kind(StrEnum):
     HUMAN_REQUEST_EXPIRED = "human_request_expired"
     HUMAN_REQUEST_WITHDRAWN = "human_request_withdrawn"
     IMPORTED = "imported"
+    REQUEST_NOTED = "request_noted"
     TASK_CREATED = "task_created"
     TASK_CHANGED = "task_changed"
     TASK_MOVED = "task_moved"

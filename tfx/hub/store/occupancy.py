@@ -14,7 +14,6 @@ import msgspec
 from tfx.core.identity import ProcessIdentity
 from tfx.hub.models import HUB, AgentId, LeaseId, StreamNo
 from tfx.hub.occupancy_models import SeatEnd, Tier
-from tfx.hub.store.events import decode_body
 from tfx.hub.store.kinds import Kind
 from tfx.hub.store.messages import OpenDelivery
 from tfx.hub.store.occupancy_bodies import (
@@ -48,16 +47,18 @@ GUARDED: Final = (
     "m.sender, m.type, m.settled, d.claim FROM messages m "
     "JOIN deliveries d ON d.message = m.stream AND d.receiver = ?2 WHERE m.id = ?1"
 )
-LAST_LEFT: Final = (
-    "SELECT kind, body FROM log WHERE stream = ? AND kind IN (?, ?) ORDER BY previous DESC LIMIT 1"
-)
+HAS_LEFT: Final = {
+    tier: f"SELECT 1 FROM log WHERE stream = ?1 AND kind = '{kind}' "  # noqa: S608  (our words)
+    f"AND json_extract(body, '$.{seat}') = ?2 AND json_extract(body, '$.reason') = 'released' "
+    "ORDER BY previous DESC LIMIT 1"
+    for tier, kind, seat in (
+        (Tier.MESSAGE, Kind.RECEIVER_RELEASED.value, "hold"),
+        (Tier.TERMINAL, Kind.TERMINAL_CLOSED.value, "terminal"),
+    )
+}
+"""Not by an index: it is asked only by one who does not have the seat any more."""
 
 _holder = msgspec.json.Decoder(Holder)
-_LEFT: Final = {
-    Tier.MESSAGE: (Kind.RECEIVER_RELEASED, Kind.RECEIVER_RELEASED),
-    Tier.TERMINAL: (Kind.TERMINAL_CLOSED, Kind.TERMINAL_LOST),
-    Tier.INVOCATION: (Kind.AGENT_IDLE, Kind.AGENT_IDLE),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +125,11 @@ def guarded(tx: Tx, agent: str, message_id: str) -> Guarded | None:
 
 
 def left_by_itself(tx: Tx, row: Occupancy, tier: Tier, seat_id: str) -> bool:
-    """Return True when the last to leave a tier was this one, by its own word (EV-B8)."""
-    kinds = _LEFT[tier]
-    found = tx.one(LAST_LEFT, (row.stream, *kinds))
-    body = None if found is None else decode_body(str(found[0]), str(found[1]))
-    match body:
-        case ReceiverReleased():
-            return body.hold == seat_id and body.reason == SeatEnd.RELEASED
-        case TerminalEnded():
-            return body.terminal == seat_id and body.reason == SeatEnd.RELEASED
-        case _:
-            return False
+    """Return True when this one has left a tier by its own word, whoever came since (EV-B8).
+
+    That is known as long as the agent's stream (EV-L7).
+    """
+    return tier in HAS_LEFT and tx.one(HAS_LEFT[tier], (row.stream, seat_id)) is not None
 
 
 def hold(tx: Tx, stream: StreamNo, body: ReceiverHeld, op: Op | None) -> Event:

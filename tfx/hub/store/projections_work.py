@@ -74,7 +74,6 @@ WORK_SQL: Final[Mapping[Change, str]] = MappingProxyType(
             "UPDATE work_leases SET status = ?, updated_at_ms = ?, ended_at_ms = ?, reason = ?, "
             "successor = ?, last_seq = ? WHERE id = ?"
         ),
-        Change.LEASES_DROP: "DELETE FROM work_leases WHERE task = ?",
         Change.REVIEW_ADD: (
             "INSERT INTO review_leases (id, task, status, agent, session, created_at_ms, last_seq) "
             "VALUES (?, ?, 'active', ?, ?, ?, ?)"
@@ -83,7 +82,6 @@ WORK_SQL: Final[Mapping[Change, str]] = MappingProxyType(
             "UPDATE review_leases SET status = ?, ended_at_ms = ?, reason = ?, last_seq = ? "
             "WHERE id = ?"
         ),
-        Change.REVIEWS_DROP: "DELETE FROM review_leases WHERE task = ?",
         Change.LOCK_ADD: (
             "INSERT INTO locks (stream, id, room, task, reason, note, set_by, set_at_ms, last_seq) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"

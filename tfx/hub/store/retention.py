@@ -42,11 +42,14 @@ INVOCATIONS: Final = (
     "SELECT stream FROM invocations WHERE ended_at_ms IS NOT NULL AND ended_at_ms <= ? "
     "ORDER BY ended_at_ms LIMIT ?"
 )
+# What was asked of no task and no lock is noted in the run: it stays while such a note is young.
 # A jump of the clock moved rows of other streams: its run stays while any older one does. A hold
 # lives on the stream of an agent that may be older than every run: with a jump, a run stays while
 # there is one.
 RUNS: Final = (
     "SELECT stream FROM runs WHERE started_at_ms <= ?1 AND stream <> ?2 "
+    "AND NOT EXISTS (SELECT 1 FROM log WHERE log.stream = runs.stream "
+    "AND log.op_id IS NOT NULL AND log.at_ms > ?1) "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM messages) "
     "AND last_seq < (SELECT coalesce(min(stream), 9223372036854775807) FROM human_requests) "
     "AND last_seq < (SELECT coalesce(min(task), 9223372036854775807) FROM work_leases "

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Op, Tx
 
-_REVIEW: Final = "SELECT id, task, agent, session, created_at_ms FROM review_leases "
+_REVIEW: Final = (
+    "SELECT id, task, agent, session, created_at_ms, status, ended_at_ms, reason "
+    "FROM review_leases "
+)
 ACTIVE_REVIEW: Final = _REVIEW + "WHERE task = ? AND status = 'active'"
 REVIEWS_OF_AGENT: Final = _REVIEW + "WHERE status = 'active' AND agent = ? ORDER BY task LIMIT ?"
 REVIEWS_OF_ROOM: Final = (
-    "SELECT r.id, r.task, r.agent, r.session, r.created_at_ms FROM review_leases r "
+    "SELECT r.id, r.task, r.agent, r.session, r.created_at_ms, r.status, r.ended_at_ms, r.reason "
+    "FROM review_leases r "
     "JOIN tasks t ON t.stream = r.task WHERE r.status = 'active' AND t.room = ? "
     "ORDER BY r.task LIMIT ?"
 )
@@ -49,6 +53,9 @@ class ReviewRow:
     agent: AgentId
     session: str
     created_at_ms: int
+    status: str
+    ended_at_ms: int | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,11 @@ class LockRow:
     note: str | None
     set_by: AgentId
     set_at_ms: int
+
+    @property
+    def name(self) -> str:
+        """The name of its stream, for the ids of its events."""
+        return f"lock/{self.id}"
 
 
 def active(source: Tx | Reader, task: int) -> ReviewRow | None:
@@ -139,7 +151,7 @@ def set_lock(tx: Tx, body: LockSet, actor: AgentId, op: Op | None) -> None:
 def clear_lock(tx: Tx, lock: LockRow, actor: AgentId, op: Op | None) -> None:
     """Clear a lock."""
     body = LockCleared(lock=lock.id)
-    tx.append(f"lock/{lock.id}", lock.stream, Kind.LOCK_CLEARED, actor, body, op=op)
+    tx.append(lock.name, lock.stream, Kind.LOCK_CLEARED, actor, body, op=op)
 
 
 def _review(row: Row) -> ReviewRow:

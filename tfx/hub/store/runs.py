@@ -5,7 +5,7 @@ SQL and events only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tfx.hub.models import HUB, StreamNo
 from tfx.hub.store.events import ClockJumped, HubStarted, HubStopped
@@ -15,11 +15,26 @@ from tfx.hub.store.wakeups import DEADLINE
 if TYPE_CHECKING:
     from tfx.hub.store.tx import Tx
 
+CURRENT: Final = "SELECT stream FROM runs ORDER BY stream DESC LIMIT 1"
+
 
 def start(tx: Tx, epoch: str, program: str, fold_version: int) -> StreamNo:
     """Record that a life of the hub begins; return its stream."""
     body = HubStarted(epoch=epoch, fold_version=fold_version, program=program)
     return StreamNo(tx.begin_stream(f"run/{epoch}", Kind.HUB_STARTED, HUB, body).stream)
+
+
+def current(source: Tx) -> StreamNo | None:
+    """Return the stream of the life that the hub is in."""
+    row = source.one(CURRENT)
+    return None if row is None else StreamNo(int(row[0] or 0))
+
+
+def note(tx: Tx, verb: str) -> None:
+    """Keep the key of a request that found nothing to change anywhere (EV-L7)."""
+    run = current(tx)
+    if run is not None:
+        tx.note(f"run/{run}", run, verb)
 
 
 def stop(tx: Tx, run: StreamNo) -> None:

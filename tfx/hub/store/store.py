@@ -8,28 +8,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import stat
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tfx.core import copies, database, files
-from tfx.errors import InvalidRequest, NotFound, OperationFailed, TfxError
+from tfx.core import database, files
+from tfx.errors import OperationFailed, TfxError
 from tfx.hub.models import Durability
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import identify
-from tfx.hub.store import retention
+from tfx.hub.store import retention, snapshot
 from tfx.hub.store.beats import Beats
 from tfx.hub.store.counters import Counters
+from tfx.hub.store.denials import Denials
 from tfx.hub.store.hub_clock import HubClock
+from tfx.hub.store.jobs import Committed, Job
 from tfx.hub.store.pulses import Pulses
 from tfx.hub.store.reader import Reader
 from tfx.hub.store.tally import Tally
 from tfx.hub.store.wakeups import APPENDED, Wakeups
-from tfx.hub.store.writer import Committed, Job, Writer
+from tfx.hub.store.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ READERS: Final = 2
 _logger = logging.getLogger("tfx.hub.store")
 _COMPANIONS: Final = ("-wal", "-shm", "-journal")
 READ_AGE_CAP_S: Final = 5.0
-"""A read that is older is cut off, so that it cannot pin the WAL (EV-S7)."""
+"""A read that is older is cut off, so that it cannot pin the WAL (EV-S7); it has a second try."""
 
 
 class Store:
@@ -59,6 +59,7 @@ class Store:
         self.beats = Beats()
         self.pulses = Pulses()
         self.counters = Counters()
+        self.denials = Denials()
         self.on_commit: Callable[[float], None] | None = None
         self.died: asyncio.Event = asyncio.Event()
         self.death: BaseException | None = None
@@ -177,7 +178,7 @@ class Store:
         Reads on a connection of its own, so writes go on. Raises InvalidRequest `not-empty` for a
         file that is not an empty one of this user, and what `core.database` raises.
         """
-        return await asyncio.to_thread(self._snapshot, path)
+        return await asyncio.to_thread(snapshot.copy_into, self.path, self._vfs, path)
 
     def forgetting(self, streams: tuple[int, ...]) -> Callable[[Tx], int]:
         """Return the command that forgets streams; it saves the totals first (H-73)."""
@@ -227,6 +228,14 @@ class Store:
             self._writer.stop()
 
     def _read(self, query: Callable[[Reader], T]) -> T:
+        try:
+            return self._read_once(query)
+        except TfxError as error:
+            if not isinstance(error.__cause__, database.InterruptError):
+                raise
+        return self._read_once(query)  # slow, or this whole process stood still meanwhile
+
+    def _read_once(self, query: Callable[[Reader], T]) -> T:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = database.open_reader(self.path, vfs=self._vfs)
@@ -239,22 +248,6 @@ class Store:
                 return query(Reader(connection, self.clock.now_ms()))
             finally:
                 self._reads.pop(key, None)
-
-    def _snapshot(self, path: Path) -> tuple[int, int]:
-        try:
-            found = path.lstat()
-        except OSError as error:
-            raise NotFound(f"there is no file at {path}", details={"path": str(path)}) from error
-        if not stat.S_ISREG(found.st_mode) or found.st_size or found.st_uid != os.geteuid():
-            raise InvalidRequest(f"{path} is not an empty file of yours", code="not-empty")
-        connection = database.open_reader(self.path, vfs=self._vfs)
-        try:
-            with database.errors_typed(str(path)), database.Snapshot(connection):
-                row = connection.execute("SELECT coalesce(max(seq), 0) FROM log").fetchall()[0]
-                copies.copy_into(connection, path)
-        finally:
-            connection.close()
-        return path.stat().st_size, int(row[0] or 0)
 
     def _cut_old_reads(self) -> None:
         too_old = monotonic() - READ_AGE_CAP_S

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from tfx.hub.models import AgentId, StreamNo, TraceId
 from tfx.hub.store.events import encode_body
 from tfx.hub.store.kinds import Kind
 from tfx.hub.store.work_bodies import (
     ArtifactAttached,
-    ClaimDenied,
     TaskChanged,
     TaskCreated,
     TaskDeleted,
@@ -105,6 +106,7 @@ REACHES_BY_PARENTS: Final = (
     "WITH RECURSIVE r (stream) AS (SELECT ?1 UNION SELECT t.parent FROM tasks t "
     "JOIN r ON r.stream = t.stream WHERE t.parent IS NOT NULL) SELECT 1 FROM r WHERE stream = ?2"
 )
+_HELD_BY: Final = "SELECT id, epoch FROM work_leases WHERE task = ? AND status = 'active'"
 _LAST_NUMBER: Final = (
     "SELECT max(coalesce((SELECT last FROM numbers WHERE room = ?1), 0), "
     "coalesce((SELECT max(number) FROM tasks WHERE room = ?1), 0))"
@@ -240,7 +242,9 @@ def create(tx: Tx, body: TaskCreated, actor: AgentId, op: Op | None) -> Event:
 
 def change(tx: Tx, task: TaskRow, body: TaskChanged, actor: AgentId, op: Op | None) -> None:
     """Replace what may be edited of a task."""
-    tx.append(task.name, task.stream, Kind.TASK_CHANGED, actor, body, op=op)
+    lease, epoch = _held_by(tx, task)
+    whole = msgspec.structs.replace(body, lease=lease, epoch=epoch)
+    tx.append(task.name, task.stream, Kind.TASK_CHANGED, actor, whole, op=op)
 
 
 def move(tx: Tx, task: TaskRow, body: TaskMoved, actor: AgentId, op: Op | None) -> None:
@@ -250,7 +254,9 @@ def move(tx: Tx, task: TaskRow, body: TaskMoved, actor: AgentId, op: Op | None) 
 
 def attach(tx: Tx, task: TaskRow, body: ArtifactAttached, actor: AgentId, op: Op | None) -> None:
     """Attach an artifact to a task, in one event (WK-L14)."""
-    tx.append(task.name, task.stream, Kind.ARTIFACT_ATTACHED, actor, body, op=op)
+    lease, epoch = _held_by(tx, task)
+    whole = msgspec.structs.replace(body, lease=lease, epoch=epoch)
+    tx.append(task.name, task.stream, Kind.ARTIFACT_ATTACHED, actor, whole, op=op)
 
 
 def delete(tx: Tx, task: TaskRow, reason: str, actor: AgentId, op: Op | None) -> None:
@@ -259,9 +265,9 @@ def delete(tx: Tx, task: TaskRow, reason: str, actor: AgentId, op: Op | None) ->
     tx.append(task.name, task.stream, Kind.TASK_DELETED, actor, body, op=op)
 
 
-def deny(tx: Tx, task: TaskRow, body: ClaimDenied, actor: AgentId) -> None:
-    """Record that something was refused (WK-K6)."""
-    tx.append(task.name, task.stream, Kind.CLAIM_DENIED, actor, body)
+def _held_by(tx: Tx, task: TaskRow) -> tuple[str | None, int | None]:
+    row = tx.one(_HELD_BY, (task.stream,))
+    return (None, None) if row is None else (str(row[0]), int(row[1] or 0))
 
 
 def _one(source: Tx | Reader, sql: str, values: tuple[Value, ...]) -> TaskRow | None:

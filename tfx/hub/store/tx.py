@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.errors import JsonValue, StateConflict
 from tfx.hub.models import StreamNo
-from tfx.hub.store.events import Event, decode_body, encode_body, event_id
+from tfx.hub.store.events import Event, RequestNoted, decode_body, encode_body, event_id
 from tfx.hub.store.fold import fold
+from tfx.hub.store.kinds import Kind
 from tfx.hub.store.projections import SQL
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from tfx.core.database import Connection, Row, Value
     from tfx.hub.store.body import Body
-    from tfx.hub.store.kinds import Kind
     from tfx.hub.store.tally import Effect
 
 _INSERT: Final = (
@@ -47,6 +47,7 @@ class Tx:
 
     __slots__ = (
         "_next_seq",
+        "asked",
         "connection",
         "effects",
         "events",
@@ -59,6 +60,7 @@ class Tx:
     def __init__(self, connection: Connection, next_seq: int, now_ms: int) -> None:
         self.connection = connection
         self.now_ms = now_ms
+        self.asked: tuple[str, Op] | None = None
         self.events: list[Event] = []
         self.effects: list[Effect] = []
         self.signals: list[Hashable] = []
@@ -132,6 +134,7 @@ class Tx:
             return None
         row = self.one(_BY_OP, (actor, op.op_id))
         if row is None:
+            self.asked = (actor, op)  # until an event carries the key
             return None
         seq, digest, kind, stream, at_ms, text = row
         if digest != op.digest:
@@ -146,6 +149,17 @@ class Tx:
         if body is None:
             return None
         return Event(int(seq), int(stream), int(at_ms), str(kind), actor, body)  # type: ignore[arg-type]
+
+    def note(self, name: str, stream: StreamNo, verb: str, result: str | None = None) -> None:
+        """Append an event for the key that no event carries yet; without such a key do nothing.
+
+        So a request that changed nothing is kept as one that did, and its retry never acts later
+        (EV-L7).
+        """
+        if self.asked is not None:
+            actor, op = self.asked
+            body = RequestNoted(verb=verb, result=result)
+            self.append(name, stream, Kind.REQUEST_NOTED, actor, body, op=op)
 
     def _append(  # noqa: PLR0913, PLR0917  (the columns of the log, in their order)
         self,
@@ -180,6 +194,8 @@ class Tx:
             ),
         )
         self._next_seq = seq + 1
+        if op is not None:
+            self.asked = None
         event = Event(seq, stream, self.now_ms, kind, actor, body)
         for change, row in fold(event) or ():
             execute(SQL[change], row)

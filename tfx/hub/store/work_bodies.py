@@ -46,7 +46,10 @@ class TaskChanged(Body, frozen=True):
     blockers: list[int] = msgspec.field(default_factory=list)
     branch: str | None = None
     detail: str = ""
+    epoch: int | None = None
     exclusive: str | None = None
+    lease: str | None = None
+    """With `epoch` what the task was held by then (WK-K6); no row shows it."""
     note: str | None = None
     output: str | None = None
     parent: int | None = None
@@ -62,8 +65,11 @@ class TaskMoved(Body, frozen=True):
     assignee: str | None = None
     decided: bool = False
     """By the operator credential: what agents may do on it is counted anew (WK-K8)."""
+    epoch: int | None = None
     instance: str | None = None
     label: str | None = None
+    lease: str | None = None
+    """With `epoch` what the task was held by when this was decided (WK-K6); no row shows it."""
     note: str | None = None
     rounds: int = 0
     session: str | None = None
@@ -81,6 +87,9 @@ class ArtifactAttached(Body, frozen=True):
     artifact: str
     identity: str
     branch: str | None = None
+    epoch: int | None = None
+    lease: str | None = None
+    """With `epoch` what the task was held by then (WK-K6); no row shows it."""
     pr: str | None = None
 
 
@@ -185,6 +194,8 @@ class ClaimDenied(Body, frozen=True):
     agent: str | None = None
     lease: str | None = None
     lock: str | None = None
+    repeated: int = 0
+    """So often the same was refused before without an event of its own."""
     route: str | None = None
     """To whom a duplicate was sent instead: its review, or who works on it (WK-K5)."""
     session: str | None = None

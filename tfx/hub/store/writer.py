@@ -5,29 +5,23 @@ Knows no command; it runs what it is handed and answers after the commit.
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from tfx.core import database
 from tfx.errors import OperationFailed, TfxError
 from tfx.hub.store.constraints import refusal_of
+from tfx.hub.store.jobs import Committed, Job, WalState
 from tfx.hub.store.retention import vacuum_slice
 from tfx.hub.store.tx import Tx
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable
 
     from tfx.hub.models import Durability
-    from tfx.hub.store.events import Event
     from tfx.hub.store.hub_clock import HubClock
-    from tfx.hub.store.tally import Effect
-
-T = TypeVar("T")
 
 GROUP_CAP: Final = 256
 SYNC_WITHIN_S: Final = 0.9
@@ -36,36 +30,6 @@ IDLE_S: Final = 5.0
 """So long without a commit the WAL is truncated and free pages are given back."""
 WAL_ALARM_PAGES: Final = 8_192
 """At this size the WAL is checkpointed out of turn (EV-S7: 32 of 64 MB)."""
-
-
-@dataclass(slots=True)
-class Job(Generic[T]):
-    """A command and who waits for it."""
-
-    command: Callable[[Tx], T]
-    future: asyncio.Future[T]
-
-
-@dataclass(slots=True)
-class Committed:
-    """What one group commit did; handed to the event loop's thread in one call."""
-
-    answers: list[tuple[asyncio.Future[object], object]] = field(default_factory=list)
-    refusals: list[tuple[asyncio.Future[object], BaseException]] = field(default_factory=list)
-    effects: list[Effect] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    signals: set[Hashable] = field(default_factory=set)
-    commit_ms: float = 0.0
-
-
-@dataclass(slots=True)
-class WalState:
-    """What the last checkpoint said; read by status."""
-
-    frames: int = 0
-    pinned: bool = False
-    syncs: int = 0
-    checkpoints: int = 0
 
 
 class Writer:
@@ -97,6 +61,7 @@ class Writer:
         self._sync_at: float | None = None
         self._idle_at: float | None = None
         self._dead: BaseException | None = None
+        self._door = threading.Lock()
         self.commits = 0
         self.wal = WalState()
         self.last_error: TfxError | None = None
@@ -110,9 +75,10 @@ class Writer:
 
     def submit(self, job: Job[object]) -> None:
         """Hand a command over; raises what ended the thread, or OperationFailed `writer-dead`."""
-        if self._dead is not None:
-            raise self._ended()
-        self._queue.put(job)
+        with self._door:  # nothing comes into the queue behind the thread's last look
+            if self._dead is not None:
+                raise self._ended()
+            self._queue.put(job)
 
     def stop(self) -> None:
         """Run what is queued, truncate the WAL, close the connection; returns when done (EV-D5)."""
@@ -135,7 +101,8 @@ class Writer:
         try:
             self._loop()
         except BaseException as error:  # noqa: BLE001  (whatever ends the writer ends the daemon)
-            self._dead = error
+            with self._door:
+                self._dead = error
             self._died(error)
         finally:
             self._close()
@@ -212,7 +179,7 @@ class Writer:
 
     def _run(self, job: Job[object], done: Committed, *, alone: bool) -> None:
         connection = self._connection
-        tx = Tx(connection, self._next_seq, self._clock.now_ms())
+        tx = Tx(connection, self._next_seq, self._clock.command_ms())
         if not alone:
             connection.execute("SAVEPOINT command")
         try:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from tfx.errors import AccessDenied
+from tfx.errors import AccessDenied, TfxError
 from tfx.hub.models import Caller, Privilege
 from tfx.hub.operation import Operation
 from tfx.hub.operations import OPERATIONS
@@ -21,6 +21,7 @@ from tfx.hub.transport.json_text import decode
 from tfx.hub.transport.replies import Message, Receive, Scope, Send, reply, succeed
 
 Handler: TypeAlias = Callable[[Caller, Any], Awaitable[msgspec.Struct]]
+Refuser: TypeAlias = Callable[[msgspec.Struct, AccessDenied], Awaitable[None]]
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -32,11 +33,12 @@ _SOON_S = 0.05
 class Bound:
     """A row of the operation table bound to its handler: decode and check, then call."""
 
-    def __init__(self, row: Operation, handler: Handler) -> None:
+    def __init__(self, row: Operation, handler: Handler, refuser: Refuser | None = None) -> None:
         self.row = row
         self.fields = tuple(field.encode_name for field in msgspec.structs.fields(row.request))
         self._decoder = msgspec.json.Decoder(row.request)
         self._handler = handler
+        self._refuser = refuser
         self._wait_field = next((name for name in _WAIT_FIELDS if name in self.fields), None)
         self._needs_operator = row.privilege is Privilege.OPERATOR
 
@@ -54,6 +56,20 @@ class Bound:
             )
         return decode(body, self._decoder, self.fields, checked=checked)
 
+    async def admit(self, caller: Caller, body: bytes) -> msgspec.Struct:
+        """Return what `decode` does; where a refusal is kept as an event, keep it first (WK-K6).
+
+        Raises what `decode` raises, whether or not that could be kept.
+        """
+        try:
+            return self.decode(caller, body)
+        except AccessDenied as error:
+            if self._refuser is not None:
+                with contextlib.suppress(TfxError):
+                    request = decode(body, self._decoder, self.fields)
+                    await self._refuser(request, error)
+            raise
+
     async def run(
         self, caller: Caller, request: msgspec.Struct, receive: Receive
     ) -> msgspec.Struct:
@@ -68,16 +84,19 @@ def posts(bound: Iterable[Bound]) -> dict[str, Post]:
     return {PREFIX + each.row.name: _post(each) for each in bound}
 
 
-def bind(handlers: Mapping[str, Handler]) -> tuple[Bound, ...]:
+def bind(
+    handlers: Mapping[str, Handler], refusers: Mapping[str, Refuser] | None = None
+) -> tuple[Bound, ...]:
     """Bind every row of the table; a row without a handler is a KeyError at start (K-21)."""
-    return tuple(Bound(row, handlers[row.name]) for row in OPERATIONS.values())
+    keep = refusers or {}
+    return tuple(Bound(row, handlers[row.name], keep.get(row.name)) for row in OPERATIONS.values())
 
 
 def _post(bound: Bound) -> Post:
     async def serve(
         _scope: Scope, caller: Caller, body: bytes, receive: Receive, send: Send
     ) -> None:
-        request = bound.decode(caller, body)
+        request = await bound.admit(caller, body)
         await reply(send, 200, succeed(await bound.run(caller, request, receive)))
 
     return serve

@@ -19,6 +19,7 @@ from tfx.hub.transport.http import Asgi
 
 _KEEP_ALIVE_S = 75
 _BACKLOG = 1024
+_STEPS = 10
 
 
 class Serving:
@@ -57,9 +58,14 @@ class Serving:
             connection.shutdown()
 
     async def finish(self, limit_s: float) -> int:
-        """Wait for the running calls, at most so long; return how many were cut off."""
-        if self._state.tasks:
-            await asyncio.wait(tuple(self._state.tasks), timeout=limit_s)
+        """Wait for the running calls, at most so long; return how many were cut off.
+
+        In steps: time in which this whole process stood still counts as one of them at most.
+        """
+        for _ in range(_STEPS):
+            if not self._state.tasks:
+                break
+            await asyncio.wait(tuple(self._state.tasks), timeout=limit_s / _STEPS)
         cut = tuple(task for task in self._state.tasks if not task.done())
         for task in cut:
             task.cancel()

@@ -17,6 +17,7 @@ from tfx.hub.wire.fields import (
     JsonObject,
     Mutation,
     PageSize,
+    PathText,
     Pid,
     Repeatable,
     Request,
@@ -53,7 +54,14 @@ class RegisterRequest(Mutation, frozen=True, kw_only=True):
     metadata: JsonObject = field(default_factory=empty_object)
     process: ProcessFacts | None = None
     workspace: (
-        Annotated[str, Meta(max_length=4_096, description="your repository: its tasks are yours")]
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=4_096,
+                description="your repository, absolute: its tasks are yours",
+            ),
+        ]
         | None
     ) = None
 
@@ -76,7 +84,7 @@ class AttachRequest(Repeatable, frozen=True, kw_only=True):
     """
 
     cli: Client
-    workspace: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    workspace: PathText
     process: ProcessFacts
     agent_id: AgentName | None = None
     find_only: bool = False

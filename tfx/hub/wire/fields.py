@@ -5,16 +5,44 @@ Knows limits, not meanings: whether an id is well formed or known is a matter of
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
+from tfx.errors import InvalidRequest
 from tfx.hub.models import AgentId, Cursor, OpId
+
+_PLACES: Final = ("room", "workspace", "worktree")
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of what a caller sends: an unknown field is refused (H-28)."""
+    """Base of what a caller sends: an unknown field is refused (H-28).
+
+    Whatever request has a room, a workspace or a worktree has it as one path for one place.
+    """
+
+    def __post_init__(self) -> None:
+        """Put the places into their one form; raises InvalidRequest for a relative one."""
+        for name in _PLACES:
+            given: str | None = getattr(self, name, None)
+            if given is not None:
+                msgspec.structs.force_setattr(self, name, place(given, name))
+
+
+def place(text: str, field: str) -> str:
+    """Return an absolute path without double or trailing slashes; it need not exist.
+
+    Boards are found by it, so two ways to write one path would be two boards. Raises
+    InvalidRequest for a relative path, and for `.` and `..`, which only their author can resolve.
+    """
+    parts = [each for each in text.split("/") if each]
+    if not text.startswith("/") or {".", ".."} & set(parts):
+        raise InvalidRequest(
+            f"{field} must be an absolute path without . and ..",
+            details={"field": field, "limit": "an absolute path", "received": text[:200]},
+        )
+    return "/" + "/".join(parts)
 
 
 class Mutation(Request, frozen=True, kw_only=True):
@@ -51,6 +79,9 @@ Recipient: TypeAlias = Annotated[
     str, Meta(min_length=3, max_length=134, description="an agent id or topic:NAME")
 ]
 TopicText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
+PathText: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=4_096, description="absolute path")
+]
 IdText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 LongText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=20_000)]
 ShortText: TypeAlias = Annotated[str, Meta(max_length=2_000)]

@@ -136,9 +136,10 @@ class ForceReleaseRequest(Fenced, frozen=True, kw_only=True):
 
 
 class LeaseStatusRequest(Request, frozen=True, kw_only=True):
-    """Ask what became of a lease, what a task had, or what an agent holds (WK-D8).
+    """Ask what became of a lease or review, what a task had, or what an agent holds (WK-D8).
 
-    One of `lease_id`, `task` or `agent_id`; with a room alone everything active in it.
+    One of `lease_id` (of a lease or of a review), `task` or `agent_id`; with a room alone
+    everything active in it.
     """
 
     lease_id: IdText | None = None
@@ -150,7 +151,7 @@ class LeaseStatusRequest(Request, frozen=True, kw_only=True):
 
 
 class LeaseStatusResult(Response, frozen=True, kw_only=True):
-    """The leases, newest epoch first; reviews that are open, and what is locked.
+    """The leases, newest epoch first; open reviews or the one asked for, and what is locked.
 
     With `more` there is more of it than `limit` or `max_bytes` let through.
     """

@@ -129,7 +129,8 @@ class BusyResult(Response, frozen=True, kw_only=True):
 class AgentsFreeRequest(Repeatable, frozen=True, kw_only=True):
     """Free an agent of holders that are proven gone; with `force` of every one (EV-B6).
 
-    `generation` is the one that was seen: a later holder is then never evicted by a repetition.
+    `generation` is the one that was seen, and force needs it: a later holder is then never evicted
+    by a repetition.
     """
 
     agent_id: AgentName

@@ -17,6 +17,7 @@ from tfx.hub.wire.fields import (
     MaxBytes,
     Mutation,
     PageSize,
+    PathText,
     PriorityLevel,
     Request,
     Response,
@@ -33,7 +34,7 @@ from tfx.hub.work_models import (
     WantedStatus,
 )
 
-Room: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4_096)]
+Room: TypeAlias = PathText
 TaskNumber: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Title: TypeAlias = Annotated[str, Meta(min_length=1, max_length=300)]
 Detail: TypeAlias = Annotated[str, Meta(max_length=20_000)]
@@ -100,14 +101,17 @@ class LeaseView(Response, frozen=True, kw_only=True):
 
 
 class ReviewView(Response, frozen=True, kw_only=True):
-    """Who reviews a task."""
+    """Who reviews a task, or who did and how that ended."""
 
     review_id: LeaseId
     room: str
     task: int
+    state: LeaseState
     agent_id: AgentId
     session: str
     created_at_ms: int
+    ended_at_ms: int | None
+    reason: str | None
 
 
 class LockView(Response, frozen=True, kw_only=True):

@@ -33,14 +33,18 @@ def is_giving(task: TaskRow, request: TaskUpdateRequest) -> bool:
 
 def claim_for(
     tx: Tx, task: TaskRow, who: Worker, request: TaskUpdateRequest, op: Op | None
-) -> None:
-    """Take `status: assigned` of a supervised worker as a claim (WK-L8, WK-T5)."""
+) -> bool:
+    """Take `status: assigned` of a supervised worker as a claim (WK-L8, WK-T5).
+
+    Return whether a lease was minted: then its event carries the key of the request.
+    """
     if who.agent is None or who.session is None:
         raise AccessDenied("a claim needs an agent and its session", code="actor-missing")
     if request.assignee not in {None, who.agent}:
         raise use_handoff(task)
     holder = leases.Holder(who.agent, who.session, label=request.label or who.agent)
-    claim(tx, task, holder, op)
+    before = leases.active(tx, task.stream)
+    return claim(tx, task, holder, op) != before
 
 
 def given(

@@ -140,8 +140,7 @@ class Changing:
             changed = _changed(tx, task, request)
             self._no_twin(tx, task, who, request)
         # every check but those of a claim is done: from here on events are appended
-        if claims:
-            assigning.claim_for(tx, task, who, request, op)
+        if claims and assigning.claim_for(tx, task, who, request, op):
             op = None
         if changed is not None:
             tasks.change(tx, task, changed, who.actor, op)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tfx.errors import StateConflict
 from tfx.hub.models import LeaseId
 from tfx.hub.services import endings
 from tfx.hub.services.work.decisions import OWNED, held_by_other
-from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store import agents, leases, reviews, tasks
 from tfx.hub.store.ids import new_id
 from tfx.hub.work_models import TaskStatus
 
@@ -49,7 +51,7 @@ def _status_after(tx: Tx, task: TaskRow, holder: Holder) -> TaskStatus:
     status = TaskStatus(task.status)
     is_mine = task.assignee == holder.agent or (
         # a name fills a key in that is missing, and never beats another key (WK-T10)
-        task.assignee is None and task.label is not None and task.label == holder.label
+        task.assignee is None and task.label is not None and task.label in _names_of(tx, holder)
     )
     if status in OWNED and is_mine:
         return status
@@ -65,6 +67,18 @@ def _status_after(tx: Tx, task: TaskRow, holder: Holder) -> TaskStatus:
         hint="tfx task show",
         details={"task": task.number, "status": task.status, "assignee": whose},
     )
+
+
+def _names_of(tx: Tx, holder: Holder) -> set[object]:
+    """Return the names of an agent as it is registered: its key, and `label` of its metadata.
+
+    What the request calls it is for display only: anybody may say anything there.
+    """
+    known = agents.find(tx, holder.agent)
+    if known is None:
+        return {holder.agent}
+    label = msgspec.json.decode(known.metadata, type=dict[str, object]).get("label")
+    return {holder.agent, label} if isinstance(label, str) else {holder.agent}
 
 
 def _must_be_ready(tx: Tx, task: TaskRow) -> None:

@@ -235,7 +235,7 @@ def locked(lock: reviews.LockRow) -> StateConflict:
     note = "" if lock.note is None else f": {lock.note}"
     return StateConflict(
         f"{what} is locked ({lock.reason}){note}",
-        code="hold-active",
+        code="lock-active",
         hint="tfx lease unlock",
         details={"lock_id": lock.id, "reason": lock.reason, "set_by": lock.set_by},
     )

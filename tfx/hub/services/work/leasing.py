@@ -26,6 +26,7 @@ from tfx.hub.services.work.decisions import (
 from tfx.hub.services.work.recording import Asked, decide, recorded
 from tfx.hub.services.work.shapes import Depth
 from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store.events import RequestNoted
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
 from tfx.hub.store.ops import op_of
@@ -75,8 +76,8 @@ class Leasing:
             who, agent, session = people.supervised(tx, caller, request)
             task = task_of(tx, who.room, request.task)
             before = tx.done_before(agent, op)
-            if before is not None and isinstance(before.body, WorkClaimed):
-                return self._claimed(tx, before.body.lease)
+            if before is not None:
+                return self._claimed(tx, _claimed_by(before))
             task = endings.expire_due(tx, task)
             holder = leases.Holder(
                 agent,
@@ -93,6 +94,7 @@ class Leasing:
                 "claim",
                 guarded=True,
                 work=lambda: self._claimed(tx, claim(tx, task, holder, op)),
+                told=lambda made: made.lease.lease_id,
             )
 
         return await decide(self._store, command, Asked(request, "claim", guarded=True))
@@ -211,7 +213,7 @@ class Leasing:
                 if held is None or task.status in CLOSED:
                     raise freeing.nothing_held(task)
                 must_hold(tx, task, who, held)
-                session = targets.one_live(
+                session, instance = targets.one_live(
                     tx, self._life, task, target, request.to_session, request.to_instance
                 )
                 if (target, session) == (held.agent, held.session):
@@ -220,7 +222,7 @@ class Leasing:
                     target,
                     session,
                     label=target,
-                    instance=request.to_instance,
+                    instance=instance,
                     ttl_ms=request.ttl_ms,
                 )
                 return self._hand_off(tx, task, held, holder, who, request.reason, op)
@@ -296,6 +298,13 @@ def _task(source: Tx | Reader, lease: LeaseRow) -> TaskRow:
     if found is None:
         raise NotFound("the task of this lease was forgotten", code="unknown-task")
     return found
+
+
+def _claimed_by(event: Event) -> str:
+    """Return the lease that a claim made, or found that its author had."""
+    if isinstance(event.body, RequestNoted):
+        return event.body.result or ""
+    return event.body.lease if isinstance(event.body, WorkClaimed) else ""
 
 
 def _ended(event: Event) -> str | None:

@@ -1,6 +1,6 @@
-"""A refusal is a decision too: it becomes an event of the task and is raised then (WK-K6).
+"""What was decided is an event: a refusal, and a request with a key that changed nothing.
 
-Knows no rule; `decisions` and the services refuse.
+Knows no rule; `decisions` and the services refuse (WK-K6, EV-L7).
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from tfx.errors import (
 from tfx.hub.models import HUB
 from tfx.hub.services.work import people
 from tfx.hub.services.work.decisions import locked
-from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store import leases, reviews, runs, tasks
+from tfx.hub.store.denials import Denial
 from tfx.hub.store.work_bodies import ClaimDenied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tfx.hub.models import StreamNo
     from tfx.hub.services.work.people import Worker, Working
+    from tfx.hub.store.reviews import LockRow
     from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
@@ -33,40 +36,41 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _RECORDED: Final = (AccessDenied, StateConflict, AgentUnavailable)
+_A_DECISION: Final = "bad-transition"
+"""What else is malformed is no decision about the task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A refusal that was recorded and is raised after the commit."""
+    """A refusal, raised after the commit of its event; None where nothing could have one."""
 
     error: TfxError
+    denial: Denial | None
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request about a task, before it is known who asks."""
+    """A request about a task or a room, before it is known who asks."""
 
     request: Working
     verb: str
     guarded: bool
 
 
-async def decide(
-    store: Store, command: Callable[[Tx], T | Refused], asked: Asked | None = None
-) -> T:
-    """Run a command; a refusal that it recorded is raised after the commit.
+async def decide(store: Store, command: Callable[[Tx], T | Refused], asked: Asked) -> T:
+    """Run a command; a refusal that it returns becomes an event and is raised after the commit.
 
-    What it raises for an actor who cannot be proven is recorded here, on the task that was `asked`
-    about: the command has appended nothing then.
+    So does what it raises for an actor who cannot be proven: it has appended nothing then.
     """
 
     def whole(tx: Tx) -> T | Refused:
         try:
-            return command(tx)
+            result = command(tx)
         except AccessDenied as error:
-            if asked is None:
-                raise
-            return _unproven(tx, asked, error)
+            result = _unproven(tx, asked, error)
+        if isinstance(result, Refused) and result.denial is not None:
+            store.denials.keep(tx, result.denial)
+        return result
 
     result = await store.write(whole)
     if isinstance(result, Refused):
@@ -74,33 +78,95 @@ async def decide(
     return result
 
 
+async def refuse(store: Store, asked: Asked, error: AccessDenied) -> None:
+    """Make an event of what was refused before its operation was called; raises nothing of it."""
+
+    def command(tx: Tx) -> None:
+        denial = _unproven(tx, asked, error).denial
+        if denial is not None:
+            store.denials.keep(tx, denial)
+
+    await store.write(command)
+
+
 def recorded(
-    tx: Tx, task: TaskRow, who: Worker, verb: str, *, guarded: bool, work: Callable[[], T]
+    tx: Tx,
+    task: TaskRow,
+    who: Worker,
+    verb: str,
+    *,
+    guarded: bool,
+    work: Callable[[], T],
+    told: Callable[[T], str | None] | None = None,
 ) -> T | Refused:
     """Return what `work` returns; what it refuses becomes an event of the task (WK-K6).
 
     `work` must check before it appends: a refusal rolls nothing back. When `guarded` it is
-    refused while the task or its room is locked.
+    refused while the task or its room is locked. When it appended nothing that carries the key of
+    the request, the key is noted with what `told` names of the answer (EV-L7).
     """
     stopped = reviews.lock_over(tx, task.room, task.stream) if guarded else None
     try:
         if stopped is not None:
             raise locked(stopped)
-        return work()
-    except _RECORDED as error:
-        held = leases.active(tx, task.stream)
-        body = ClaimDenied(
-            agent=who.agent,
-            code=error.reason,
-            lease=None if held is None else held.id,
-            lock=None if stopped is None else stopped.id,
-            reason=error.message,
-            route=_route_of(error),
-            session=who.session,
-            verb=verb,
-        )
-        tasks.deny(tx, task, body, who.actor)
-        return Refused(error)
+        answer = work()
+    except (*_RECORDED, InvalidRequest) as error:
+        if isinstance(error, InvalidRequest) and error.reason != _A_DECISION:
+            raise
+        return refusal(tx, error, who, verb, task=task, lock=stopped)
+    note(tx, verb, task=task, result=None if told is None else told(answer))
+    return answer
+
+
+def note(
+    tx: Tx,
+    verb: str,
+    *,
+    task: TaskRow | None = None,
+    lock: LockRow | None = None,
+    result: str | None = None,
+) -> None:
+    """Keep the key of a request that changed nothing, with the id it was answered with (EV-L7).
+
+    It is an event of the task, else of the lock, else of the hub's own run.
+    """
+    home = _home(tx, task, lock)
+    if home is not None:
+        tx.note(*home, verb, result)
+
+
+def refusal(
+    tx: Tx,
+    error: TfxError,
+    who: Worker,
+    verb: str,
+    *,
+    task: TaskRow | None = None,
+    lock: LockRow | None = None,
+) -> Refused:
+    """Return a refusal of somebody who is proven, as an event of the task or of the lock."""
+    home = _home(tx, task, lock)
+    held = None if task is None else leases.active(tx, task.stream)
+    body = ClaimDenied(
+        agent=who.agent,
+        code=error.reason,
+        lease=None if held is None else held.id,
+        lock=None if lock is None else lock.id,
+        reason=error.message,
+        route=_route_of(error),
+        session=who.session,
+        verb=verb,
+    )
+    return Refused(error, None if home is None else Denial(*home, body, who.actor))
+
+
+def _home(tx: Tx, task: TaskRow | None, lock: LockRow | None) -> tuple[str, StreamNo] | None:
+    if task is not None:
+        return task.name, task.stream
+    if lock is not None:
+        return lock.name, lock.stream
+    run = runs.current(tx)
+    return None if run is None else (f"run/{run}", run)
 
 
 def _route_of(error: TfxError) -> str | None:
@@ -112,24 +178,37 @@ def _route_of(error: TfxError) -> str | None:
 def _unproven(tx: Tx, asked: Asked, error: AccessDenied) -> Refused:
     """Record the refusal of an actor; a lock comes first, whoever asks (WK-K1, WK-K6)."""
     request = asked.request
-    number: int | None = getattr(request, "task", None)
-    task = None
-    if number is not None:
-        with contextlib.suppress(InvalidRequest):  # the first refusal is told, not the second
-            task = tasks.find(tx, people.room_of(tx, request), number)
-    if task is None or task.deleted_at_ms is not None:
-        raise error  # there is no task whose event it could be
-    stopped = reviews.lock_over(tx, task.room, task.stream) if asked.guarded else None
-    told: TfxError = error if stopped is None else locked(stopped)
-    held = leases.active(tx, task.stream)
+    room = None
+    with contextlib.suppress(InvalidRequest):  # the first refusal is told, not the second
+        room = people.room_of(tx, request)
+    task = _asked_about(tx, request, room)
+    stopped = None
+    if room is not None and (task is not None or getattr(request, "task", None) is None):
+        stopped = reviews.lock_over(tx, room, None if task is None else task.stream)
+    told: TfxError = error if stopped is None or not asked.guarded else locked(stopped)
+    home = _home(tx, task, stopped)
+    held = None if task is None else leases.active(tx, task.stream)
     body = ClaimDenied(
         agent=request.agent_id,
         code=told.reason,
         lease=None if held is None else held.id,
-        lock=None if stopped is None else stopped.id,
+        lock=stopped.id if stopped is not None and asked.guarded else None,
         reason=told.message,
         session=request.session,
         verb=asked.verb,
     )
-    tasks.deny(tx, task, body, HUB)  # the name in the request is not proven
-    return Refused(told)
+    # the name in the request is not proven
+    return Refused(told, None if home is None else Denial(*home, body, HUB))
+
+
+def _asked_about(tx: Tx, request: Working, room: str | None) -> TaskRow | None:
+    """Return the task that a request names, by its number or by its lease, unless it is deleted."""
+    number: int | None = getattr(request, "task", None)
+    lease_id: str | None = getattr(request, "lease_id", None)
+    found = None
+    if number is not None:
+        found = None if room is None else tasks.find(tx, room, number)
+    elif lease_id is not None:
+        lease = leases.find(tx, lease_id)
+        found = None if lease is None else tasks.by_stream(tx, lease.task)
+    return None if found is None or found.deleted_at_ms is not None else found

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from tfx.errors import AccessDenied, StateConflict
 from tfx.hub.models import LeaseId
+from tfx.hub.services import notices
 from tfx.hub.services.work import people
 from tfx.hub.services.work.decisions import task_of
-from tfx.hub.services.work.recording import Asked, decide, recorded
+from tfx.hub.services.work.recording import Asked, decide, note, recorded, refusal
 from tfx.hub.services.work.shapes import lock_view, review_view
 from tfx.hub.store import leases, reviews
+from tfx.hub.store.events import RequestNoted
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
 from tfx.hub.store.ops import op_of
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from tfx.hub.models import AgentId, Caller
     from tfx.hub.services.work.people import Worker
     from tfx.hub.services.work.recording import Refused
+    from tfx.hub.store.events import Event
     from tfx.hub.store.reviews import ReviewRow
     from tfx.hub.store.store import Store
     from tfx.hub.store.tasks import TaskRow
@@ -53,9 +56,8 @@ class Reviewing:
             who, agent, session = people.supervised(tx, caller, request)
             task = task_of(tx, who.room, request.task)
             before = tx.done_before(agent, op)
-            if before is not None and isinstance(before.body, ReviewClaimed):
-                old = reviews.find(tx, before.body.review)
-                return ReviewResult(review=None if old is None else review_view(tx, old))
+            if before is not None:
+                return _review_of(tx, before)
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
@@ -67,7 +69,7 @@ class Reviewing:
                 made = reviews.active(tx, task.stream)
                 return ReviewResult(review=None if made is None else review_view(tx, made))
 
-            return recorded(tx, task, who, "review-claim", guarded=True, work=work)
+            return recorded(tx, task, who, "review-claim", guarded=True, work=work, told=_review_id)
 
         return await decide(self._store, command, Asked(request, "review-claim", guarded=True))
 
@@ -81,21 +83,29 @@ class Reviewing:
             who = people.worker(tx, caller, request)
             task = task_of(tx, who.room, request.task)
             before = tx.done_before(who.actor, op)
-            if before is not None and isinstance(before.body, ReviewEnded):
-                old = reviews.find(tx, before.body.review)
-                return ReviewResult(review=None if old is None else review_view(tx, old))
+            if before is not None:
+                return _review_of(tx, before)
 
             def work() -> ReviewResult:
                 found = reviews.active(tx, task.stream)
                 if found is None and request.review_id is None:
                     return ReviewResult(review=None)
                 _must_be_its(task, who, found, request.review_id)
-                if found is not None:
+                if found is None:
+                    return ReviewResult(review=None)
+                if who.is_holder(found.agent, found.session):
                     reason = request.reason or "released"
                     reviews.end(tx, Kind.REVIEW_RELEASED, task, found, reason, who.actor, op)
-                return ReviewResult(review=None if found is None else review_view(tx, found))
+                else:
+                    reason = request.reason or "ended by the operator"
+                    reviews.end(tx, Kind.REVIEW_REVOKED, task, found, reason, who.actor, op)
+                    notices.review_lost(tx, task, found, reason)
+                ended = reviews.find(tx, found.id) or found
+                return ReviewResult(review=review_view(tx, ended))
 
-            return recorded(tx, task, who, "review-release", guarded=False, work=work)
+            return recorded(
+                tx, task, who, "review-release", guarded=False, work=work, told=_review_id
+            )
 
         return await decide(self._store, command, Asked(request, "review-release", guarded=False))
 
@@ -103,7 +113,7 @@ class Reviewing:
         """Stop a task or a room (WK-K1); the same lock again is the same lock."""
         op = op_of("work_lock", request)
 
-        def command(tx: Tx) -> LockResult:
+        def command(tx: Tx) -> LockResult | Refused:
             who, task = _scope(tx, caller, request)
             stream = None if task is None else task.stream
             found = reviews.lock_of(tx, who.room, stream)
@@ -129,34 +139,39 @@ class Reviewing:
                 or found.reason != request.reason
                 or request.note not in {None, found.note}
             ):
-                raise StateConflict(
+                error = StateConflict(
                     "it is locked already, for another reason",
-                    code="hold-active",
+                    code="lock-active",
                     hint="tfx lease unlock",
                     details={"reason": None if found is None else found.reason},
                 )
+                return refusal(tx, error, who, "lock", lock=found)
+            note(tx, "lock", lock=found, result=found.id)
             return LockResult(lock=lock_view(tx, found))
 
-        return await self._store.write(command)
+        return await decide(self._store, command, Asked(request, "lock", guarded=False))
 
     async def work_unlock(self, caller: Caller, request: LockClearRequest) -> LockClearResult:
         """Let a task or a room go on; where no lock is nothing happens."""
         op = op_of("work_unlock", request)
 
-        def command(tx: Tx) -> LockClearResult:
+        def command(tx: Tx) -> LockClearResult | Refused:
             who, task = _scope(tx, caller, request)
             before = tx.done_before(who.actor, op)
+            if before is not None and isinstance(before.body, RequestNoted):
+                return LockClearResult(cleared=None)
             if before is not None:
                 old = reviews.lock_by_stream(tx, before.stream)
                 return LockClearResult(cleared=None if old is None else lock_view(tx, old))
             found = reviews.lock_of(tx, who.room, None if task is None else task.stream)
             if found is None:
+                note(tx, "unlock", task=task)
                 return LockClearResult(cleared=None)
             view = lock_view(tx, found)
             reviews.clear_lock(tx, found, who.actor, op)
             return LockClearResult(cleared=view)
 
-        return await self._store.write(command)
+        return await decide(self._store, command, Asked(request, "unlock", guarded=False))
 
 
 def _scope(
@@ -164,6 +179,21 @@ def _scope(
 ) -> tuple[Worker, TaskRow | None]:
     who = people.worker(tx, caller, request)
     return who, None if request.task is None else task_of(tx, who.room, request.task)
+
+
+def _review_of(tx: Tx, before: Event) -> ReviewResult:
+    """Return what the same request was answered with: its review as it stands now, or none."""
+    body, review = before.body, None
+    if isinstance(body, RequestNoted):
+        review = body.result
+    elif isinstance(body, (ReviewClaimed, ReviewEnded)):
+        review = body.review
+    old = None if review is None else reviews.find(tx, review)
+    return ReviewResult(review=None if old is None else review_view(tx, old))
+
+
+def _review_id(answer: ReviewResult) -> str | None:
+    return None if answer.review is None else answer.review.review_id
 
 
 def _may_review(tx: Tx, task: TaskRow, agent: AgentId, found: ReviewRow | None) -> None:

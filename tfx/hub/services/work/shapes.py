@@ -181,15 +181,18 @@ def waits_for(source: Tx | Reader, row: TaskRow, held: LeaseRow | None) -> tuple
 
 
 def review_view(source: Tx | Reader, row: ReviewRow) -> ReviewView:
-    """Return a review as it stands."""
+    """Return a review as it stands, or as it ended."""
     task = tasks.by_stream(source, row.task)
     return ReviewView(
         review_id=LeaseId(row.id),
         room="" if task is None else task.room,
         task=0 if task is None else task.number,
+        state=LeaseState(row.status),
         agent_id=row.agent,
         session=row.session,
         created_at_ms=row.created_at_ms,
+        ended_at_ms=row.ended_at_ms,
+        reason=row.reason,
     )
 
 

@@ -72,10 +72,13 @@ class Standing:
         def query(reader: Reader) -> LeaseStatusResult:
             if request.lease_id is not None:
                 found = leases.find(reader, request.lease_id)
-                if found is None:
-                    what = f"no lease has the id {request.lease_id}"
-                    raise NotFound(what, code="unknown-lease")
-                return self._status(reader, request, [found])
+                if found is not None:
+                    return self._status(reader, request, [found])
+                review = reviews.find(reader, request.lease_id)
+                if review is not None:
+                    return self._status(reader, request, [], [review])
+                what = f"no lease and no review has the id {request.lease_id}"
+                raise NotFound(what, code="unknown-lease")
             most = request.limit + 1  # one more than is shown says that there is more
             if request.task is None and request.room is None and request.agent_id is not None:
                 rows = leases.of_agent(reader, request.agent_id, most)

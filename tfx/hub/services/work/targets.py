@@ -5,7 +5,7 @@ Knows no lease.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from tfx.hub.store.tx import Tx
 
 
+_MOST: Final = 128
+"""What is longer is no id, and stands in no lease."""
+
+
 def one_live(  # noqa: PLR0917  (whom, and what narrows it down)
     tx: Tx, life: Life, task: TaskRow, target: AgentId, session: str | None, instance: str | None
-) -> str:
-    """Return the session of the target in the task's room.
+) -> tuple[str, str | None]:
+    """Return the session of the target in the task's room, and its instance if it named one.
 
     Raises AgentUnavailable `target-unreachable` when it has no session there or does not live
     (H-61), StateConflict `target-not-unique` when that session is not the one asked for.
@@ -41,9 +45,8 @@ def one_live(  # noqa: PLR0917  (whom, and what narrows it down)
             hint="tfx hub agents",
             details={"target": target, "room": task.room},
         )
-    if session not in {None, known.session} or (
-        instance is not None and _instance(known) != instance
-    ):
+    its_instance = _instance(known)
+    if session not in {None, known.session} or instance not in {None, its_instance}:
         raise StateConflict(
             f"the session of {target} is not the one that was asked for",
             code="target-not-unique",
@@ -58,9 +61,9 @@ def one_live(  # noqa: PLR0917  (whom, and what narrows it down)
             hint="tfx hub agents",
             details={"target": target, "state": state.value},
         )
-    return known.session
+    return known.session, its_instance
 
 
 def _instance(known: AgentRow) -> str | None:
     found = msgspec.json.decode(known.metadata, type=dict[str, object]).get("instance")
-    return found if isinstance(found, str) else None
+    return found if isinstance(found, str) and 0 < len(found) <= _MOST else None

@@ -17,9 +17,10 @@ from tfx.hub.services.work import admission, listing, people
 from tfx.hub.services.work.claiming import claim
 from tfx.hub.services.work.decisions import locked, task_of, there
 from tfx.hub.services.work.edges import streams_of
-from tfx.hub.services.work.recording import decide, recorded
+from tfx.hub.services.work.recording import Asked, Refused, decide, note, recorded, refusal
 from tfx.hub.services.work.shapes import Depth
 from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store.events import RequestNoted
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.ops import op_of
 from tfx.hub.store.work_bodies import TaskCreated, WorkClaimed
@@ -39,7 +40,6 @@ from tfx.hub.work_models import TaskStatus
 if TYPE_CHECKING:
     from tfx.hub.models import Caller
     from tfx.hub.services.work.people import Worker
-    from tfx.hub.services.work.recording import Refused
     from tfx.hub.services.work.shapes import Shapes
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.store import Store
@@ -60,7 +60,7 @@ class Tasking:
     async def work_add(self, caller: Caller, request: TaskAddRequest) -> TaskResult:
         """Create a task: proposed, and nobody's (WK-T3), unless `accept` says it is wanted.
 
-        Raises StateConflict `duplicate-work`, `hold-active`, `idempotency-conflict`; NotFound
+        Raises StateConflict `duplicate-work`, `lock-active`, `idempotency-conflict`; NotFound
         `unknown-task` also when the task of the same key was deleted.
         """
         op = op_of("work_add", request)
@@ -74,20 +74,22 @@ class Tasking:
                     return TaskResult(task=self._shapes.task(tx, there(known)))
             same = _same_key(tx, who, request)
             if same is not None:
-                return TaskResult(task=self._shapes.task(tx, there(same)))
+                answer = TaskResult(task=self._shapes.task(tx, there(same)))
+                note(tx, "add", task=same)
+                return answer
             stopped = reviews.lock_over(tx, who.room, None)
             if stopped is not None:
-                raise locked(stopped)
+                return refusal(tx, locked(stopped), who, "add", lock=stopped)
             marks = _marks(request)
             twin = admission.twin_of(tx, who.room, marks)
             if twin is not None:
                 admission.tell(tx, who, twin, request.title)
                 error = admission.duplicate(who, *twin)
-                return recorded(tx, twin[0], who, "add", guarded=False, work=lambda: _refuse(error))
+                return refusal(tx, error, who, "add", task=twin[0])
             made = _create(tx, who, request, op)
             return TaskResult(task=self._shapes.task(tx, made))
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "add", guarded=True))
 
     async def work_list(self, caller: Caller, request: TaskListRequest) -> TaskListResult:
         """List tasks in the order of creation, open ones by default (WK-T7)."""
@@ -112,21 +114,25 @@ class Tasking:
     async def work_next(self, caller: Caller, request: TaskNextRequest) -> TaskNextResult:
         """Pick the first ready task and claim it in one transaction (WK-T12).
 
-        Raises StateConflict `nothing-ready`, or `hold-active` where the room is locked.
+        Raises StateConflict `nothing-ready`, or `lock-active` where the room is locked.
         """
         op = op_of("work_next", request)
 
         def command(tx: Tx) -> TaskNextResult | Refused:
             if not request.claim:
                 seen = people.worker(tx, caller, request)
-                found = self._first(tx, seen.room, seen.actor)
-                seen_task = self._shapes.task(tx, found, Depth.CLAIMED)
+                look = self._first(tx, seen, seen.actor)
+                if isinstance(look, Refused):
+                    return look
+                seen_task = self._shapes.task(tx, look, Depth.CLAIMED)
                 return TaskNextResult(task=seen_task, lease=None)
             who, agent, session = people.supervised(tx, caller, request)
             before = tx.done_before(agent, op)
             if before is not None and isinstance(before.body, WorkClaimed):
                 return self._taken(tx, before.body.lease)
-            found = self._first(tx, who.room, agent)
+            found = self._first(tx, who, agent)
+            if isinstance(found, Refused):
+                return found
             holder = leases.Holder(
                 agent,
                 session,
@@ -144,18 +150,21 @@ class Tasking:
                 work=lambda: self._taken(tx, claim(tx, found, holder, op).id),
             )
 
-        return await decide(self._store, command)
+        return await decide(self._store, command, Asked(request, "next", guarded=request.claim))
 
     async def work_delete(self, caller: Caller, request: TaskDeleteRequest) -> TaskDeleteResult:
         """Delete a task, its leases first (WK-L22, WK-L23)."""
         op = op_of("work_delete", request)
 
-        def command(tx: Tx) -> TaskDeleteResult:
+        def command(tx: Tx) -> TaskDeleteResult | Refused:
             who = people.worker(tx, caller, request)
             found = tasks.find(tx, who.room, request.task)
-            if tx.done_before(who.actor, op) is not None:
-                return TaskDeleteResult(task=request.task, deleted=True)
+            before = tx.done_before(who.actor, op)
+            if before is not None:
+                deleted = not isinstance(before.body, RequestNoted)
+                return TaskDeleteResult(task=request.task, deleted=deleted)
             if found is not None and found.deleted_at_ms is not None:
+                note(tx, "delete", task=found)
                 return TaskDeleteResult(task=request.task, deleted=False)
             task = task_of(tx, who.room, request.task)
             held = leases.active(tx, task.stream)
@@ -168,9 +177,10 @@ class Tasking:
             tasks.delete(tx, task, request.reason, who.actor, op)
             return TaskDeleteResult(task=task.number, deleted=True)
 
-        return await self._store.write(command)
+        return await decide(self._store, command, Asked(request, "delete", guarded=False))
 
-    def _first(self, tx: Tx, room: str, agent: str) -> TaskRow:
+    def _first(self, tx: Tx, who: Worker, agent: str) -> TaskRow | Refused:
+        room = who.room
         # A lease that is over may hide a ready task: it ends here as the sweeper would end it.
         for lease in leases.due(tx, _DUE):
             task = tasks.by_stream(tx, lease.task)
@@ -180,7 +190,7 @@ class Tasking:
         if found is None:
             stopped = reviews.lock_over(tx, room, None)
             if stopped is not None:
-                raise locked(stopped)
+                return refusal(tx, locked(stopped), who, "next", lock=stopped)
             raise StateConflict(
                 "no task is ready",
                 code="nothing-ready",
@@ -280,7 +290,3 @@ def _marks(request: TaskAddRequest) -> dict[str, str | None]:
         "pr": request.pr,
         "output": request.output,
     }
-
-
-def _refuse(error: StateConflict) -> TaskResult:
-    raise error
