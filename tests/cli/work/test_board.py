@@ -84,7 +84,7 @@ def test_without_a_terminal_the_board_is_plain_lines(busy: Person) -> None:
 
 def test_the_document_has_tasks_leases_and_locks_of_one_revision(busy: Person) -> None:
     data = busy.does("task", "board")
-    assert set(data) == {"room", "revision", "tasks", "leases", "locks"}
+    assert set(data) == {"room", "revision", "tasks", "leases", "locks", "locks_total"}
     assert data["room"] == str(busy.workspace)
     assert [each["task"] for each in data["tasks"]] == [1, 2, 3, 4, 5, 6]
     assert sorted(each["task"] for each in data["leases"]) == [2, 3]

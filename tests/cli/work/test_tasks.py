@@ -22,7 +22,8 @@ def test_wk_t3_a_task_is_proposed_unless_it_is_accepted(person: Person) -> None:
         *("--output", "o", "--source-message", "m", "--source-task", "JIRA-1"),
         stdin="all\nabout it",
     )["task"]
-    assert (made["task"], made["status"], made["detail"]) == (2, "accepted", "all\nabout it")
+    assert (made["task"], made["status"], made["detail_chars"]) == (2, "accepted", 12)
+    assert person.does("task", "show", "2")["task"]["detail"] == "all\nabout it"
     assert (made["priority"], made["parent"], made["blocked_by"]) == (8, 1, [1])
     assert (made["exclusive"], made["branch"], made["pr"]) == ("db", "b", "p")
     assert (made["output"], made["source_message"], made["source_task"]) == ("o", "m", "JIRA-1")
@@ -44,6 +45,24 @@ def test_wk_k5_work_that_is_there_already_is_refused_with_its_task(person: Perso
     assert (problem["code"], problem["exit"]) == ("duplicate-work", 5)
     assert (problem["details"]["task"], problem["details"]["matches"]) == (1, "branch")
     assert problem["hint"] == "the work that is already there: tfx task show 1"
+
+
+def test_wk_k5_a_duplicate_is_sent_to_the_review_or_to_who_has_it(
+    person: Person, agent: Agents
+) -> None:
+    alpha, beta = agent("alpha"), agent("beta")
+    person.has("one", pr="https://example.org/o/r/pull/7")
+    alpha.does("lease", "claim", "1")
+    again = ("task", "add", "again", "--pr", "http://EXAMPLE.org/o/r/pull/7/files")
+    problem = beta.refused(*again)
+    assert (problem["code"], problem["details"]["route"]) == ("duplicate-work", "work")
+    name = problem["details"]["assignee"]
+    assert problem["hint"] == f"{name} works on it and can hand it on: tfx lease handoff 1 --to YOU"
+    alpha.does("task", "update", "1", "--status", "in_review")
+    problem = beta.refused(*again)
+    assert problem["details"]["route"] == "review"
+    assert problem["hint"].endswith("tfx lease review claim 1")
+    assert beta.does("lease", "review", "claim", "1")["review"]["task"] == 1
 
 
 def test_wk_t7_list_filters_and_says_why_a_task_is_not_ready(person: Person, agent: Agents) -> None:
@@ -145,6 +164,15 @@ def test_next_prints_what_every_later_change_has_to_name(person: Person, agent: 
     assert f"  --lease {lease['lease_id']} --epoch 0\n" in ran.out
 
 
+def test_h_31_a_claim_shows_the_beginning_of_a_long_detail(person: Person, agent: Agents) -> None:
+    person.has("one", detail="\n".join(["all about it"] * 300))
+    ran = agent("alpha").tfx("task", "next", "--claim")
+    assert ran.code == 0
+    assert "    all about it\n" in ran.out
+    assert "    … of 3899 characters: tfx task show 1\n" in ran.out
+    assert "characters" not in person.tfx("task", "show", "1").out
+
+
 def test_update_changes_only_what_it_names(person: Person, agent: Agents) -> None:
     alpha = agent("alpha")
     for title in ("one", "two"):
@@ -153,7 +181,7 @@ def test_update_changes_only_what_it_names(person: Person, agent: Agents) -> Non
     fence = ("--lease", lease["lease_id"], "--epoch", "0")
     moved = alpha.does("task", "update", "1", "--status", "in-progress", "--note", "on it", *fence)
     assert (moved["task"]["status"], moved["task"]["note"]) == ("in_progress", "on it")
-    assert (moved["task"]["branch"], moved["task"]["detail"]) == ("one", "d")
+    assert (moved["task"]["branch"], moved["task"]["detail_chars"]) == ("one", 1)
     changed = alpha.does(
         *("task", "update", "1", "--title", "uno", "--priority", "9", "--exclusive", "k"),
         *("--branch", "", "--pr", "https://x/2", "--output", "o", "--detail", ""),

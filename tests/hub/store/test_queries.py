@@ -23,6 +23,7 @@ from tfx.hub.store import (
     reviews,
     task_story,
     tasks,
+    twins,
     tx,
     views,
 )
@@ -41,17 +42,20 @@ SORTED = {
     *("leases.OF_SESSION", "leases.OF_AGENT", "leases.HOLDERS"),
     *("reviews.REVIEWS_OF_SESSION", "reviews.REVIEWS_OF_AGENT", "reviews.REVIEWS_OF_ROOM"),
     "reviews.LOCKS_OF_ROOM",
+    "twins.ATTACHED_TO",
 }
 
 
 def queries() -> Iterator[tuple[str, str]]:
     modules: tuple[ModuleType, ...] = (
-        message_sql, messages, views, humans, agents, retention, tx, counters, tasks, leases,
+        message_sql, messages, views, humans, agents, retention, tx, counters, tasks, twins, leases,
         reviews, occupancy, invocations, task_story,
     )  # fmt: skip
     for module in modules:
         for name, text in vars(module).items():
-            if isinstance(text, str) and text.startswith("SELECT ") and " WHERE " in text:
+            if not isinstance(text, str) or "{" in text:  # a template is none yet
+                continue
+            if text.startswith("SELECT ") and " WHERE " in text:
                 yield f"{module.__name__.rpartition('.')[2]}.{name}", text
 
 

@@ -113,6 +113,8 @@ def test_h_31_a_task_with_many_artifacts_shows_the_newest_and_counts_all(act: Pl
         lease = await crew.owned(ann)
         for number in range(50):
             shown = await ann.attach("file", f"/{number}/" + "y" * 400, lease, task=1)
+        assert (len(shown.artifacts), shown.artifacts_total) == (5, 50)
+        shown = await ann.show(1)
         assert (len(shown.artifacts), shown.artifacts_total) == (20, 50)
         assert shown.artifacts[-1].identity.startswith("/49/")
         assert len(msgspec.json.encode(shown)) < 16 * 1024

@@ -86,9 +86,10 @@ def test_wk_t2_without_a_status_the_status_stays(act: PlayCrew) -> None:
         ann = await crew.hire("ann")
         lease = await crew.owned(ann, "in_progress")
         seen = await ann.update(1, lease, title="better", detail="how", priority=8, note="half way")
-        assert (seen.status, seen.title, seen.detail, seen.priority, seen.note) == (
-            *("in_progress", "better", "how", 8, "half way"),
+        assert (seen.status, seen.title, seen.detail_chars, seen.priority, seen.note) == (
+            *("in_progress", "better", 3, 8, "half way"),
         )
+        assert (await ann.show(1)).detail == "how"
         assert seen.lease == lease
         again = await ann.update(1, lease, status="", title="best")
         assert (again.status, again.title) == ("in_progress", "best")
@@ -103,9 +104,10 @@ def test_wk_t3_a_new_task_is_proposed_and_nobodys(act: PlayCrew) -> None:
         assert (task.status, task.assignee, task.lease, task.author) == (
             *("proposed", None, None, "ann"),
         )
-        assert (task.title, task.detail, task.priority, task.branch, task.output) == (
-            *("think", "long", 7, "b", "a plan"),
+        assert (task.title, task.detail_chars, task.priority, task.branch, task.output) == (
+            *("think", 4, 7, "b", "a plan"),
         )
+        assert (await ann.show(1)).detail == "long"
         assert not task.ready
         assert (await crew.person.add()).author == "operator"
         assert (await ann.ready()).status == "accepted"
@@ -223,8 +225,13 @@ def test_wk_t6_the_same_key_and_content_is_the_same_task(act: PlayCrew) -> None:
         await crew.person.update(first.task, title="fix it well", status="accepted")
         later = await ann.add("fix it", detail="soon", client_key="k1")
         assert (later.task, later.title) == (first.task, "fix it well")
-        assert (await bob.add("fix it", detail="soon", client_key="k1")).task != first.task
-        assert len(crew.log("task_created")) == 2
+        theirs = await bob.add("fix it", detail="soon", client_key="k1")
+        assert (theirs.task, theirs.author) == (first.task, "ann")  # a key is the room's
+        with refused("idempotency-conflict", "state-conflict"):
+            await bob.add("fix something else", client_key="k1")
+        assert len(crew.log("task_created")) == 1
+        elsewhere = Worker(crew.bed, None, None, room=ELSEWHERE)
+        assert (await elsewhere.add("another board's", client_key="k1")).room == ELSEWHERE
 
     act(story)
 
@@ -328,7 +335,7 @@ def test_wk_t10_only_the_registered_label_fills_a_key_in_never_one_that_a_reques
         eve = await crew.hire("eve", label="Eve")
         lead = await crew.hire("ann", label="Team Lead")
         await crew.person.ready()
-        await crew.person.update(1, status="assigned", label="Team Lead")
+        await crew.boss.update(1, status="assigned", label="Team Lead")
         with refused("bad-status"):
             await eve.claim(1, label="Team Lead")
         with refused("bad-status"):

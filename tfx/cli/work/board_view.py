@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tfx.cli.work.words import ago, ends_in, lock_line, safe, standing
+from tfx.cli.work.views import show_locks
+from tfx.cli.work.words import ago, ends_in, safe, standing
 from tfx.hub.work_models import TaskStatus
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ _Groups = Mapping[TaskStatus, Sequence["TaskLine"]]
 def show_board(screen: Screen, board: Board) -> None:
     """Draw the board."""
     screen.line(f"board of {safe(board.room)}, revision {board.revision}")
-    for lock in board.locks:
-        screen.line(lock_line(lock), sign="warn")
+    show_locks(screen, board.locks, board.locks_total)
     groups = _grouped(board.tasks)
     if not groups:
         screen.line("nothing is on it: tfx task add 'TITLE' --accept", sign="info")

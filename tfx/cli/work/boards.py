@@ -35,6 +35,7 @@ class Board(Response, frozen=True, kw_only=True):
     tasks: tuple[TaskLine, ...]
     leases: tuple[LeaseView, ...]
     locks: tuple[LockView, ...]
+    locks_total: int
 
 
 def read_board(client: HubClient, room: str, *, everything: bool) -> Board:
@@ -95,7 +96,7 @@ def _once(client: HubClient, room: str, *, everything: bool) -> Board:
     while page.next_after is not None:
         page = _page(client, room, everything=everything, after=page.next_after, limit=_PAGE)
         tasks += page.tasks
-    asked = {"room": room, "limit": _PAGE}
+    asked = {"room": room, "limit": _PAGE, "max_bytes": _PAGE_BYTES}
     held = client.call_with("work_status", asked, LeaseStatusResult)
     return Board(
         room=first.room,
@@ -103,6 +104,7 @@ def _once(client: HubClient, room: str, *, everything: bool) -> Board:
         tasks=tuple(tasks),
         leases=held.leases,
         locks=first.locks,
+        locks_total=first.locks_total,
     )
 
 

@@ -58,7 +58,16 @@ def _by_the_person(details: Mapping[str, JsonValue], task: str) -> str:
 
 
 def _other(details: Mapping[str, JsonValue], task: str) -> str:
-    return f"the task it belongs to: tfx task show {details.get('other', task)}"
+    return _twin(details, str(details.get("other", task)))
+
+
+def _twin(details: Mapping[str, JsonValue], task: str) -> str:
+    if details.get("route") == "review":
+        return f"it waits for a review; an agent takes it: tfx lease review claim {task}"
+    owner = details.get("assignee")
+    if owner:
+        return f"{owner} works on it and can hand it on: tfx lease handoff {task} --to YOU"
+    return f"the work that is already there: tfx task show {task}"
 
 
 def _fixed(text: str) -> Callable[[Mapping[str, JsonValue], str], str]:
@@ -84,7 +93,7 @@ _HINTS: Final[Mapping[str, Callable[[Mapping[str, JsonValue], str], str | None]]
     "bad-status": _fixed("how it stands: tfx task show TASK"),
     "lock-active": _fixed("the person lets it go on: tfx lease unlock TASK, or --whole-room"),
     "nothing-ready": _fixed("what waits for what: tfx task list"),
-    "duplicate-work": _fixed("the work that is already there: tfx task show TASK"),
+    "duplicate-work": _twin,
     "use-handoff": _fixed("tfx lease handoff TASK --to AGENT"),
     "artifact-mismatch": _other,
     "review-missing": _fixed("a reviewer first: tfx lease review claim TASK"),

@@ -59,7 +59,7 @@ def leases_of(
         )
     with HubClient.of(paths) as client:
         who = speaker(paths, client, Wishes(agent, room=room))
-        fields = {**question.fields(who), "limit": question.limit}
+        fields = {**question.fields(who), "limit": question.limit, "max_bytes": 262_144}
         return Result(Answered(called(client, _STATUS, fields, LeaseStatusResult)))
 
 

@@ -12,19 +12,18 @@ from tfx.cli.work.words import ago, lock_line, safe, standing, until
 from tfx.hub.work_models import LeaseState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tfx.cli.output import Screen
     from tfx.hub.wire.leases import LeaseStatusResult
-    from tfx.hub.wire.work import LeaseView, ReviewView, TaskListResult, TaskView
+    from tfx.hub.wire.work import LeaseView, LockView, ReviewView, TaskListResult, TaskView
 
 _TEXT_SHOWN: Final = 4_000
 
 
 def show_list(screen: Screen, data: TaskListResult) -> None:
     """Draw a page of tasks as a table."""
-    for lock in data.locks:
-        screen.line(lock_line(lock), sign="warn")
+    show_locks(screen, data.locks, data.locks_total)
     if not data.tasks:
         screen.line("no such task on this board", sign="info")
     else:
@@ -42,6 +41,14 @@ def show_list(screen: Screen, data: TaskListResult) -> None:
         print_table(screen, table)
     if data.next_after is not None:
         screen.note(f"there are more: tfx task list --after {data.next_after}")
+
+
+def show_locks(screen: Screen, locks: Sequence[LockView], total: int) -> None:
+    """Draw what is locked, and how much more is."""
+    for lock in locks:
+        screen.line(lock_line(lock), sign="warn")
+    if total > len(locks):
+        screen.note(f"{total - len(locks)} more locks: tfx lease status")
 
 
 def show_task(screen: Screen, task: TaskView) -> None:
@@ -64,6 +71,8 @@ def show_task(screen: Screen, task: TaskView) -> None:
             screen.line(f"  {title}:")
             for line in text[:_TEXT_SHOWN].splitlines():
                 screen.line(f"    {safe(line)}")
+    if task.detail and len(task.detail) < task.detail_chars:
+        screen.line(f"    … of {task.detail_chars} characters: tfx task show {task.task}")
 
 
 def _facts(task: TaskView) -> Iterator[tuple[str, str | None]]:
@@ -116,6 +125,8 @@ def show_leases(screen: Screen, data: LeaseStatusResult) -> None:
     for review in data.reviews:
         active = review.state is LeaseState.ACTIVE
         screen.line(_review_line(review), sign="ok" if active else "info")
+    if data.more:
+        screen.note("there is more: ask for a task, --lease or --of, or a greater --limit")
 
 
 def _review_line(review: ReviewView) -> str:

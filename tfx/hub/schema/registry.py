@@ -27,7 +27,7 @@ HASHES: Final[Mapping[int, str]] = MappingProxyType(
     {
         1: "40f251b6a1088f7f193b6e1adf1d2a1fcf5d46ef273b6660a1af70dd651a0915",
         2: "409676107ae87e14753f6fdd1777e133b210664dafd083753598e4e6ad1a2a6a",
-        3: "f79dcb2963f9cc756c978399a186b4a7ba2b923752e954c123d446824cf4aae6",
+        3: "9d71e09e545f34c2c906bb74f8364ac22508b0347e1d5e2f6b9ee68b823a5a6c",
     }
 )
 """Every known version and the hash of its text, pinned (U-31, U-36)."""

@@ -263,7 +263,7 @@ CREATE TABLE tasks (
   CHECK ((status IN ('done', 'cancelled')) = (closed_at_ms IS NOT NULL))
 ) STRICT;
 
-CREATE UNIQUE INDEX tasks_client_key ON tasks (room, author, client_key)
+CREATE UNIQUE INDEX tasks_client_key ON tasks (room, client_key)
 WHERE client_key IS NOT NULL;
 CREATE INDEX tasks_open ON tasks (room, number)
 WHERE closed_at_ms IS NULL AND deleted_at_ms IS NULL;
@@ -276,11 +276,11 @@ CREATE INDEX tasks_source_message ON tasks (room, source_message)
 WHERE source_message IS NOT NULL AND closed_at_ms IS NULL AND deleted_at_ms IS NULL;
 CREATE INDEX tasks_source_task ON tasks (room, source_task)
 WHERE source_task IS NOT NULL AND closed_at_ms IS NULL AND deleted_at_ms IS NULL;
-CREATE INDEX tasks_branch ON tasks (room, branch)
+CREATE INDEX tasks_branch ON tasks (room, branch COLLATE NOCASE)
 WHERE branch IS NOT NULL AND closed_at_ms IS NULL AND deleted_at_ms IS NULL;
-CREATE INDEX tasks_pr ON tasks (room, pr)
+CREATE INDEX tasks_pr ON tasks (room, pr COLLATE NOCASE)
 WHERE pr IS NOT NULL AND closed_at_ms IS NULL AND deleted_at_ms IS NULL;
-CREATE INDEX tasks_output ON tasks (room, output)
+CREATE INDEX tasks_output ON tasks (room, output COLLATE NOCASE)
 WHERE output IS NOT NULL AND closed_at_ms IS NULL AND deleted_at_ms IS NULL;
 CREATE INDEX tasks_assignee ON tasks (assignee)
 WHERE assignee IS NOT NULL AND closed_at_ms IS NULL AND deleted_at_ms IS NULL;
@@ -314,7 +314,7 @@ CREATE TABLE artifacts (
   PRIMARY KEY (task, identity)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX artifacts_identity ON artifacts (identity);
+CREATE INDEX artifacts_identity ON artifacts (identity COLLATE NOCASE);
 
 -- The history of every task; at most one row of a task is active.
 CREATE TABLE work_leases (

@@ -5,6 +5,7 @@ A notice is a message of the hub in the holder's inbox, in the task's trace.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final
 
 from tfx.core import canonical_json
@@ -60,14 +61,36 @@ def handed(  # noqa: PLR0917  (one notice)
     _tell(tx, to, task, told)
 
 
+def proposed(  # noqa: PLR0917  (who proposed what to whom)
+    tx: Tx, task: TaskRow, to: str, proposer: str, matches: str, title: str
+) -> None:
+    """Tell who has a task that somebody proposed the same work (WK-K5): once for each proposer.
+
+    The id of the notice says who and about what, so that the next attempt finds it.
+    """
+    about = "\0".join(("proposed", task.room, str(task.stream), proposer, to))
+    known = hashlib.blake2b(about.encode(), digest_size=16).hexdigest()
+    if messages.is_there(tx, known):
+        return
+    told: dict[str, JsonValue] = {
+        "event": "duplicate-proposed",
+        "by": proposer,
+        "matches": matches,
+        "proposed": title,
+    }
+    _tell(tx, to, task, told, known)
+
+
 def _of(lease: LeaseRow) -> dict[str, JsonValue]:
     return {"lease_id": lease.id, "epoch": lease.epoch, "session": lease.session}
 
 
-def _tell(tx: Tx, agent: str, task: TaskRow, told: dict[str, JsonValue]) -> None:
+def _tell(
+    tx: Tx, agent: str, task: TaskRow, told: dict[str, JsonValue], known_as: str | None = None
+) -> None:
     payload = {"room": task.room, "task": task.number, "title": task.title, **told}
     draft = messages.Draft(
-        id=MessageId(new_id(tx.now_ms)),
+        id=MessageId(known_as or new_id(tx.now_ms)),
         type=MessageType.SYSTEM,
         sender=HUB,
         recipient=agent,

@@ -25,7 +25,7 @@ _STORED: Final = (
     "SELECT 1 FROM log WHERE seq = ? AND stream = ? AND kind = 'claim_denied' AND body = ?"
 )
 
-_Key: TypeAlias = "tuple[int, str | None, str, str, str | None, str | None]"
+_Key: TypeAlias = "tuple[int, str | None, str, str, str | None, str | None, str | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Denials:
         is not there, so it is never counted on.
         """
         body, stream = denial.body, denial.stream
-        key = (stream, body.agent, body.verb, body.code, body.lease, body.lock)
+        key = (stream, body.agent, body.verb, body.code, body.lease, body.lock, body.route)
         last = self._last.pop(key, None)
         if (
             last is not None

@@ -57,6 +57,10 @@ HOLDERS: Final = (
     "SELECT agent FROM work_leases WHERE status = 'active' "
     "UNION SELECT agent FROM review_leases WHERE status = 'active'"
 )
+LAST_OF_SESSION: Final = _FROM + "WHERE l.task = ? AND l.session = ? ORDER BY l.epoch DESC LIMIT 1"
+ENDED_BY: Final = (  # the last event that touched an ended lease is the one that ended it
+    "SELECT e.kind, e.actor FROM work_leases l JOIN log e ON e.seq = l.last_seq WHERE l.id = ?"
+)
 NEXT_EPOCH: Final = "SELECT id FROM work_leases WHERE task = ? AND epoch > ? ORDER BY epoch LIMIT 1"
 _LAST_EPOCH: Final = "SELECT max(epoch) FROM work_leases WHERE task = ?"
 
@@ -109,6 +113,19 @@ def active(source: Tx | Reader, task: int) -> LeaseRow | None:
 def history(source: Tx | Reader, task: int, limit: int) -> list[LeaseRow]:
     """Return the leases of a task, newest first."""
     return _all(source, HISTORY, (task, limit))
+
+
+def last_of_session(source: Tx | Reader, task: int, session: str) -> LeaseRow | None:
+    """Return the newest lease that a session had on a task, however it stands."""
+    return _one(source, LAST_OF_SESSION, (task, session))
+
+
+def was_taken(source: Tx | Reader, lease: LeaseRow) -> bool:
+    """Say whether an ended lease ended otherwise than by its holder's giving or finishing it."""
+    if lease.successor is not None:
+        return True
+    row = source.one(ENDED_BY, (lease.id,))
+    return row is None or str(row[0]) == Kind.WORK_FORCED or row[1] != lease.agent
 
 
 def of_session(source: Tx | Reader, session: str) -> list[LeaseRow]:

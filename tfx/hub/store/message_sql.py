@@ -46,6 +46,7 @@ OPEN_OF_RECEIVER: Final = (
     "m.sender, m.type, m.settled FROM deliveries d JOIN messages m ON m.stream = d.message "
     "WHERE d.receiver = ?1 AND d.state = 'claimed' LIMIT ?2"
 )
+IS_THERE: Final = "SELECT 1 FROM messages WHERE id = ?"
 REQUEST_BY_ID: Final = (
     "SELECT stream, id, type, sender, recipient, correlation_id, trace_id, answer, settled "
     "FROM messages WHERE id = ?"

@@ -200,6 +200,11 @@ def claim(tx: Tx, found: Candidate, receiver: str, claim_id: str, visibility_ms:
     tx.effects.append(Moved(found.sender, receiver, found.priority, "queued", "claimed"))
 
 
+def is_there(tx: Tx, message_id: str) -> bool:
+    """Say whether a message is known, however it stands."""
+    return tx.one(message_sql.IS_THERE, (message_id,)) is not None
+
+
 def find_for_ack(tx: Tx, receiver: str, message_id: str) -> Acking | None:
     """Return what an ack of this id by this receiver finds; None for an unknown id."""
     row = tx.one(message_sql.FOR_ACK, (receiver, message_id))

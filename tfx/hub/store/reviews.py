@@ -39,7 +39,9 @@ ACTIVE_LOCK: Final = (
     _LOCK + "WHERE k.room = ?1 AND coalesce(k.task, 0) = ?2 AND k.cleared_at_ms IS NULL"
 )
 LOCK_BY_STREAM: Final = _LOCK + "WHERE k.stream = ?"
-LOCKS_OF_ROOM: Final = _LOCK + "WHERE k.room = ? AND k.cleared_at_ms IS NULL ORDER BY k.stream"
+LOCKS_OF_ROOM: Final = (
+    _LOCK + "WHERE k.room = ? AND k.cleared_at_ms IS NULL ORDER BY coalesce(k.task, 0)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def lock_over(source: Tx | Reader, room: str, task: int | None) -> LockRow | Non
 
 
 def locks_of_room(source: Tx | Reader, room: str) -> list[LockRow]:
-    """Return every lock that is set in a room."""
+    """Return every lock that is set in a room, its own first."""
     return [_lock(row) for row in source.all(LOCKS_OF_ROOM, (room,))]
 
 

@@ -1,4 +1,4 @@
-"""Tasks: create, change, move, attach, delete; what is ready, what is a duplicate.
+"""Tasks: create, change, move, attach, delete; what is ready.
 
 SQL and events only; who may do what is decided by the services.
 """
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.tx import Op, Tx
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "t.stream, t.room, t.number, t.status, t.title, t.detail, t.priority, t.author, t.client_key, "
     "t.parent, t.exclusive, t.source_message, t.source_task, t.branch, t.pr, t.output, t.label, "
     "t.assignee, t.instance, t.session, t.note, t.rounds, t.trace_id, t.created_at_ms, "
     "t.changed_at_ms, t.closed_at_ms, t.deleted_at_ms, t.last_seq"
 )
-_FROM: Final = f"SELECT {_COLUMNS} FROM tasks t "  # noqa: S608  (column names)
+_FROM: Final = f"SELECT {COLUMNS} FROM tasks t "  # noqa: S608  (column names)
 BY_NUMBER: Final = _FROM + "WHERE t.room = ? AND t.number = ?"
 BY_STREAM: Final = _FROM + "WHERE t.stream = ?"
-BY_KEY: Final = _FROM + "WHERE t.room = ? AND t.author = ? AND t.client_key = ?"
-_IS_OPEN: Final = "{0}.closed_at_ms IS NULL AND {0}.deleted_at_ms IS NULL"
+BY_KEY: Final = _FROM + "WHERE t.room = ? AND t.client_key = ?"
+IS_OPEN: Final = "{0}.closed_at_ms IS NULL AND {0}.deleted_at_ms IS NULL"
 OPEN_BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker "  # noqa: S608
-    f"WHERE b.task = ? AND {_IS_OPEN.format('o')} ORDER BY o.number"
+    f"WHERE b.task = ? AND {IS_OPEN.format('o')} ORDER BY o.number"
 )
 RIVALS: Final = (
     "SELECT x.number FROM tasks x "  # noqa: S608  (a rule of this module)
     "WHERE x.room = ?1 AND x.exclusive = ?2 AND x.stream <> ?3 "
     "AND x.status IN ('assigned', 'in_progress', 'blocked', 'in_review') "
-    f"AND {_IS_OPEN.format('x')} ORDER BY x.number"
+    f"AND {IS_OPEN.format('x')} ORDER BY x.number"
 )
 _READY: Final = (
     "t.room = ?1 AND t.status = 'accepted' AND t.deleted_at_ms IS NULL "  # noqa: S608
@@ -56,11 +56,11 @@ _READY: Final = (
     "AND coalesce(k.task, 0) = t.stream AND k.cleared_at_ms IS NULL) "
     "AND NOT EXISTS (SELECT 1 FROM work_leases l WHERE l.task = t.stream AND l.status = 'active') "
     "AND NOT EXISTS (SELECT 1 FROM blockers b JOIN tasks o ON o.stream = b.blocker "
-    f"WHERE b.task = t.stream AND {_IS_OPEN.format('o')}) "
+    f"WHERE b.task = t.stream AND {IS_OPEN.format('o')}) "
     "AND (t.exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM tasks x WHERE x.room = t.room "
     "AND x.exclusive = t.exclusive AND x.stream <> t.stream "
     "AND x.status IN ('assigned', 'in_progress', 'blocked', 'in_review') "
-    f"AND {_IS_OPEN.format('x')})) "
+    f"AND {IS_OPEN.format('x')})) "
 )
 NEXT: Final = (
     _FROM + f"WHERE {_READY} AND (t.assignee IS NULL AND (t.label IS NULL OR t.label = ?2) "
@@ -75,7 +75,7 @@ PAGE: Final = (
     "ORDER BY t.number LIMIT ?3"
 )
 OPEN_PAGE: Final = (
-    _FROM + f"WHERE t.room = ?1 AND t.number > ?2 AND {_IS_OPEN.format('t')} "
+    _FROM + f"WHERE t.room = ?1 AND t.number > ?2 AND {IS_OPEN.format('t')} "
     "ORDER BY t.number LIMIT ?3"
 )
 REVISION: Final = (
@@ -106,19 +106,6 @@ REACHES_BY_PARENTS: Final = (
     "WITH RECURSIVE r (stream) AS (SELECT ?1 UNION SELECT t.parent FROM tasks t "
     "JOIN r ON r.stream = t.stream WHERE t.parent IS NOT NULL) SELECT 1 FROM r WHERE stream = ?2"
 )
-_TWINS: Final = {
-    "source_message": "t.source_message = ?2",
-    "source_task": "t.source_task = ?2",
-    "branch": "t.branch = ?2",
-    "pr": "t.pr = ?2",
-    "output": "t.output = ?2",
-    "artifact": "t.stream IN (SELECT a.task FROM artifacts a WHERE a.identity = ?2)",
-}
-TWINS: Final = {
-    name: _FROM + f"WHERE t.room = ?1 AND {rule} AND t.stream <> ?3 AND {_IS_OPEN.format('t')} "
-    "ORDER BY t.number LIMIT 1"
-    for name, rule in _TWINS.items()
-}
 _HELD_BY: Final = "SELECT id, epoch FROM work_leases WHERE task = ? AND status = 'active'"
 _LAST_NUMBER: Final = (
     "SELECT max(coalesce((SELECT last FROM numbers WHERE room = ?1), 0), "
@@ -179,9 +166,9 @@ def by_stream(source: Tx | Reader, stream: int) -> TaskRow | None:
     return _one(source, BY_STREAM, (stream,))
 
 
-def by_key(source: Tx | Reader, room: str, author: str, key: str) -> TaskRow | None:
-    """Return the task that an author made with a key (WK-T6)."""
-    return _one(source, BY_KEY, (room, author, key))
+def by_key(source: Tx | Reader, room: str, key: str) -> TaskRow | None:
+    """Return the task that was made with a key, whoever made it (WK-T6)."""
+    return _one(source, BY_KEY, (room, key))
 
 
 def first_ready(source: Tx | Reader, room: str, agent: str) -> TaskRow | None:
@@ -194,14 +181,7 @@ def page(
 ) -> list[TaskRow]:
     """Return tasks of a room after a number: ready ones, open ones, or all but deleted ones."""
     sql = READY_PAGE if ready else PAGE if closed else OPEN_PAGE
-    return [_task(row) for row in source.all(sql, (room, after, limit))]
-
-
-def twin(
-    source: Tx | Reader, room: str, kind: str, value: str, except_for: int = 0
-) -> TaskRow | None:
-    """Return an open task of the room that is about the same thing (WK-K5)."""
-    return _one(source, TWINS[kind], (room, value, except_for))
+    return [row_of(row) for row in source.all(sql, (room, after, limit))]
 
 
 def revision(source: Tx | Reader, room: str) -> int:
@@ -292,8 +272,9 @@ def _held_by(tx: Tx, task: TaskRow) -> tuple[str | None, int | None]:
 
 def _one(source: Tx | Reader, sql: str, values: tuple[Value, ...]) -> TaskRow | None:
     row = source.one(sql, values)
-    return None if row is None else _task(row)
+    return None if row is None else row_of(row)
 
 
-def _task(row: Row) -> TaskRow:
+def row_of(row: Row) -> TaskRow:
+    """Return a task from a row of `COLUMNS`."""
     return TaskRow(*row)  # type: ignore[arg-type]

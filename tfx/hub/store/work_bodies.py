@@ -198,6 +198,8 @@ class ClaimDenied(Body, frozen=True):
     lock: str | None = None
     repeated: int = 0
     """So often the same was refused before without an event of its own."""
+    route: str | None = None
+    """To whom a duplicate was sent instead: its review, or who works on it (WK-K5)."""
     session: str | None = None
 
 

@@ -11,8 +11,10 @@ from msgspec import Meta
 
 from tfx.hub.models import LeaseId
 from tfx.hub.wire.fields import (
+    DEFAULT_MAX_BYTES,
     AgentName,
     IdText,
+    MaxBytes,
     PageSize,
     Repeatable,
     Request,
@@ -145,14 +147,19 @@ class LeaseStatusRequest(Request, frozen=True, kw_only=True):
     agent_id: AgentName | None = None
     room: Room | None = None
     limit: PageSize = 50
+    max_bytes: MaxBytes = DEFAULT_MAX_BYTES
 
 
 class LeaseStatusResult(Response, frozen=True, kw_only=True):
-    """The leases, newest epoch first; open reviews or the one asked for, and what is locked."""
+    """The leases, newest epoch first; open reviews or the one asked for, and what is locked.
+
+    With `more` there is more of it than `limit` or `max_bytes` let through.
+    """
 
     leases: tuple[LeaseView, ...]
     reviews: tuple[ReviewView, ...]
     locks: tuple[LockView, ...]
+    more: bool
 
 
 class ReviewClaimRequest(Work, frozen=True, kw_only=True):

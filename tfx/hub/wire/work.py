@@ -24,6 +24,8 @@ from tfx.hub.wire.fields import (
     ShortText,
     Whole,
 )
+from tfx.hub.wire.identities import spell
+from tfx.hub.wire.work_parts import ArtifactView, Assignee
 from tfx.hub.work_models import (
     ArtifactKind,
     LeaseState,
@@ -76,15 +78,6 @@ class Fenced(Work, frozen=True, kw_only=True):
     no_lease: bool = False
 
 
-class Assignee(Response, frozen=True, kw_only=True):
-    """Who a task is given to; authority compares agent and session, never the label (WK-D6)."""
-
-    label: str | None
-    agent_id: AgentId | None
-    instance: str | None
-    session: str | None
-
-
 class LeaseView(Response, frozen=True, kw_only=True):
     """A work lease as it stands, or as it ended."""
 
@@ -133,15 +126,6 @@ class LockView(Response, frozen=True, kw_only=True):
     set_at_ms: int
 
 
-class ArtifactView(Response, frozen=True, kw_only=True):
-    """Something that the work has brought about."""
-
-    kind: ArtifactKind
-    identity: str
-    attached_by: AgentId
-    attached_at_ms: int
-
-
 class TaskLine(Response, frozen=True, kw_only=True):
     """A task in a list; `waits_for` says why it is not ready."""
 
@@ -162,13 +146,18 @@ class TaskLine(Response, frozen=True, kw_only=True):
 
 
 class TaskView(Response, frozen=True, kw_only=True):
-    """A task with all that belongs to it; of many artifacts the newest, and how many there are."""
+    """A task with all that belongs to it; of many artifacts the newest, and how many there are.
+
+    `detail` is whole in `work_show`, begins in what a claim answers and is null in other answers;
+    `detail_chars` says how long it is.
+    """
 
     room: str
     task: int
     status: TaskStatus
     title: str
-    detail: str
+    detail: str | None
+    detail_chars: int
     priority: int
     author: AgentId
     assignee: Assignee | None
@@ -214,6 +203,10 @@ class TaskAddRequest(Work, frozen=True, kw_only=True):
     pr: Link | None = None
     output: Link | None = None
 
+    def __post_init__(self) -> None:
+        """Spell branch, PR and output as everybody does."""
+        spell(self, branch="branch", pr="pr", output="output")
+
 
 class TaskResult(Response, frozen=True, kw_only=True):
     """A task as it is after the operation."""
@@ -234,11 +227,15 @@ class TaskListRequest(Place, frozen=True, kw_only=True):
 
 
 class TaskListResult(Response, frozen=True, kw_only=True):
-    """A page of tasks; `revision` rises with every change that a board shows (WK-B2)."""
+    """A page of tasks; `revision` rises with every change that a board shows (WK-B2).
+
+    `locks` begins with the room's own; what has no place in it is counted in `locks_total`.
+    """
 
     room: str
     tasks: tuple[TaskLine, ...]
     locks: tuple[LockView, ...]
+    locks_total: int
     next_after: int | None
     revision: int
 
@@ -268,6 +265,10 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
     label: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     expect: Annotated[Whole, Meta(description="revision you saw")] | None = None
 
+    def __post_init__(self) -> None:
+        """Spell branch, PR and output as everybody does."""
+        spell(self, branch="branch", pr="pr", output="output")
+
     @property
     def wanted(self) -> TaskStatus | None:
         """The status that is asked for; an empty one is none (WK-T2)."""
@@ -280,6 +281,10 @@ class TaskAttachRequest(Fenced, frozen=True, kw_only=True):
     kind: ArtifactKind
     identity: Link
     task: TaskNumber | None = None
+
+    def __post_init__(self) -> None:
+        """Spell a branch, PR or commit as everybody does."""
+        spell(self, identity=self.kind.value)
 
 
 class TaskNextRequest(Work, frozen=True, kw_only=True):

@@ -23,11 +23,13 @@ from tfx.hub.services.work import (
 from tfx.hub.services.work.decisions import (
     compare,
     may_change,
+    not_lost,
     observed,
     task_of,
 )
 from tfx.hub.services.work.recording import Asked, decide, recorded
-from tfx.hub.store import tasks
+from tfx.hub.services.work.shapes import Depth
+from tfx.hub.store import tasks, twins
 from tfx.hub.store.ops import op_of
 from tfx.hub.store.work_bodies import ArtifactAttached, TaskChanged
 from tfx.hub.wire.work import TaskAttachRequest, TaskResult, TaskUpdateRequest
@@ -135,6 +137,7 @@ class Changing:
         claims = request.wanted is TaskStatus.ASSIGNED and who.is_supervised
         giving = not claims and assigning.is_giving(task, request)
         if not claims:
+            not_lost(tx, task, who, expected)
             may_change(tx, task, who, held, verdict=not edits and not giving)
         given = assigning.given(tx, task, who, held, request) if giving else None
         target = None
@@ -148,8 +151,8 @@ class Changing:
         if edits or (request.note is not None and target is None):
             changed = _changed(tx, task, request)
             claiming.must_fit(tx, task, changed, begins=claims or giving)
-            self._no_twin(tx, task, request)
-        reopening.must_be_alone(tx, task, target, changed)
+            self._no_twin(tx, task, who, request)
+        reopening.must_be_alone(tx, task, who, target, changed)
         # every check but those of a claim is done: from here on events are appended
         if claims and assigning.claim_for(tx, task, who, request, op):
             op = None
@@ -160,7 +163,7 @@ class Changing:
             moves.assign(tx, tasks.by_stream(tx, task.stream) or task, who, given, op)
         elif target is not None:
             self._move(tx, task, request, target, who, op)
-        return self._result(tx, task)
+        return self._result(tx, task, Depth.CLAIMED if claims else Depth.CHANGED)
 
     def _move(  # noqa: PLR0917  (one move)
         self,
@@ -191,19 +194,16 @@ class Changing:
         op: Op | None,
     ) -> TaskResult:
         held = compare(tx, task, expected)
+        not_lost(tx, task, who, expected)
         may_change(tx, task, who, held, verdict=False)
-        twin = admission.twin_of(tx, task.room, {"pr": request.identity}, task.stream)
-        if twin is None and request.kind is ArtifactKind.BRANCH:
-            twin = admission.twin_of(tx, task.room, {"branch": request.identity}, task.stream)
+        kind = request.kind.value
+        marks = {kind: request.identity} if kind in admission.PLACES else {}
+        twin = admission.twin_of(tx, task.room, marks, task.stream)
         if twin is not None:
-            raise StateConflict(
-                f"{request.identity} belongs to task {twin[0].number}",
-                code="artifact-mismatch",
-                hint="tfx task show",
-                details={"task": task.number, "other": twin[0].number},
-            )
+            admission.tell(tx, who, twin, f"{kind} {request.identity} of task {task.number}")
+            raise admission.mismatch(tx, who, task, *twin, request.identity)
         body = ArtifactAttached(
-            artifact=request.kind.value,
+            artifact=kind,
             branch=request.identity if request.kind is ArtifactKind.BRANCH else None,
             identity=request.identity,
             pr=request.identity if request.kind is ArtifactKind.PR else None,
@@ -215,15 +215,20 @@ class Changing:
     def _attached_to(self, source: Tx | Reader, room: str, request: TaskAttachRequest) -> TaskRow:
         if request.task is not None:
             return task_of(source, room, request.task)
-        marks = {"pr": request.identity, "branch": request.identity}
+        kind = "pr" if request.kind is ArtifactKind.LINK else request.kind.value
+        marks = {kind: request.identity} if kind in admission.PLACES else {}
         found = admission.twin_of(source, room, marks)
-        if found is None:
-            raise InvalidRequest(
-                "no open task has this artifact: say which one it is for",
-                code="task-needed",
-                details={"field": "task"},
-            )
-        return found[0]
+        if found is not None:
+            return found[0]
+        having = twins.attached_to(source, room, request.identity)
+        if len(having) == 1:
+            return having[0]
+        what = "several open tasks have" if having else "no open task has"
+        raise InvalidRequest(
+            f"{what} this artifact: say which one it is for",
+            code="task-needed",
+            details={"field": "task", "tasks": [each.number for each in having]},
+        )
 
     def _linked(self, reader: Reader, request: TaskAttachRequest) -> TaskRow | None:
         return self._attached_to(reader, people.room_of(reader, request), request)
@@ -231,15 +236,14 @@ class Changing:
     def _seen(self, reader: Reader, request: TaskUpdateRequest) -> TaskRow | None:
         return tasks.find(reader, people.room_of(reader, request), request.task)
 
-    def _no_twin(self, tx: Tx, task: TaskRow, request: TaskUpdateRequest) -> None:
+    def _no_twin(self, tx: Tx, task: TaskRow, who: Worker, request: TaskUpdateRequest) -> None:
         marks = {"branch": request.branch, "pr": request.pr, "output": request.output}
-        wanted = {name: value or None for name, value in marks.items()}
-        twin = admission.twin_of(tx, task.room, wanted, task.stream)
-        if twin is not None:
-            raise admission.duplicate(*twin)
+        twin = admission.twin_of(tx, task.room, marks, task.stream)
+        admission.must_be_new(tx, who, twin, f"task {task.number}: {request.title or task.title}")
 
-    def _result(self, tx: Tx, task: TaskRow) -> TaskResult:
-        return TaskResult(task=self._shapes.task(tx, tasks.by_stream(tx, task.stream) or task))
+    def _result(self, tx: Tx, task: TaskRow, depth: Depth = Depth.CHANGED) -> TaskResult:
+        now = tasks.by_stream(tx, task.stream) or task
+        return TaskResult(task=self._shapes.task(tx, now, depth))
 
 
 def _has(tx: Tx, task: TaskRow, body: ArtifactAttached) -> bool:

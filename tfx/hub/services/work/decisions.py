@@ -5,7 +5,7 @@ Reads only; that a refusal is recorded is `recording`'s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tfx.errors import (
@@ -14,6 +14,7 @@ from tfx.errors import (
     NotFound,
     StateConflict,
 )
+from tfx.hub.services import endings
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.work_models import LeaseState, TaskStatus
 
@@ -36,10 +37,14 @@ CLOSED: Final = frozenset({TaskStatus.DONE, TaskStatus.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The lease that the author of a change saw: its id and epoch, or that there was none."""
+    """The lease that the author of a change saw: its id and epoch, or that there was none.
+
+    Unless it was `stated`, it is what the hub saw for the author before the transaction.
+    """
 
     lease_id: str | None
     epoch: int | None
+    stated: bool = field(default=True, compare=False)
 
 
 def task_of(source: Tx | Reader, room: str, number: int) -> TaskRow:
@@ -75,7 +80,9 @@ def observed(source: Tx | Reader, request: Fenced, task: TaskRow | None) -> Expe
     if task is None:
         return None
     held = leases.active(source, task.stream)
-    return Expected(None, None) if held is None else Expected(held.id, held.epoch)
+    if held is None:
+        return Expected(None, None, stated=False)
+    return Expected(held.id, held.epoch, stated=False)
 
 
 def compare(tx: Tx, task: TaskRow, expected: Expected | None) -> LeaseRow | None:
@@ -112,6 +119,28 @@ def _raise_if_lost(tx: Tx, task: TaskRow, expected: Expected) -> None:
     old = None if expected.lease_id is None else leases.find(tx, expected.lease_id)
     if old is not None and old.task == task.stream and old.status != LeaseState.ACTIVE:
         raise lost(tx, task, old)
+
+
+def not_lost(tx: Tx, task: TaskRow, who: Worker, expected: Expected | None) -> None:
+    """Stop who lost the task's lease and does not say what it believes (WK-L9, WK-D4).
+
+    Its session may not know of the loss yet. It goes on once it claims again, has the review, or
+    states what it knows. Raises StateConflict `lease-lost`.
+    """
+    if who.session is None or who.is_operator or (expected is not None and expected.stated):
+        return
+    old = leases.last_of_session(tx, task.stream, who.session)
+    if old is None or old.status == LeaseState.ACTIVE or _is_finished(task, old):
+        return
+    review = reviews.active(tx, task.stream)
+    judges = review is not None and who.is_holder(review.agent, review.session)
+    if not judges and leases.was_taken(tx, old):
+        raise lost(tx, task, old)
+
+
+def _is_finished(task: TaskRow, old: LeaseRow) -> bool:
+    """Say whether a lease ended because its work was taken in."""
+    return old.reason == endings.CHANGED and task.status in {TaskStatus.MERGED, TaskStatus.DONE}
 
 
 def lost(tx: Tx, task: TaskRow, old: LeaseRow) -> StateConflict:

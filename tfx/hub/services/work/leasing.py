@@ -19,10 +19,12 @@ from tfx.hub.services.work.decisions import (
     compare,
     lost,
     must_hold,
+    not_lost,
     observed,
     task_of,
 )
 from tfx.hub.services.work.recording import Asked, decide, recorded
+from tfx.hub.services.work.shapes import Depth
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.store.events import RequestNoted
 from tfx.hub.store.ids import new_id
@@ -146,6 +148,7 @@ class Leasing:
 
             def work() -> ReleaseResult:
                 held = compare(tx, task, expected)
+                not_lost(tx, task, who, expected)
                 reason = request.reason or "released"
                 if held is None:
                     freeing.may_give_up(task, who)
@@ -207,6 +210,7 @@ class Leasing:
 
             def work() -> HandoffResult:
                 held = compare(tx, task, expected)
+                not_lost(tx, task, who, expected)
                 if held is None or task.status in CLOSED:
                     raise freeing.nothing_held(task)
                 must_hold(tx, task, who, held)
@@ -268,7 +272,8 @@ class Leasing:
             raise NotFound("the lease was forgotten with its task", code="unknown-lease")
         task = _task(tx, found)
         return LeaseResult(
-            lease=self._shapes.lease(tx, found, task), task=self._shapes.task(tx, task)
+            lease=self._shapes.lease(tx, found, task),
+            task=self._shapes.task(tx, task, Depth.CLAIMED),
         )
 
     def _handed(self, tx: Tx, task: TaskRow, old: str, new: str) -> HandoffResult:

@@ -154,6 +154,7 @@ def refusal(
         lease=None if held is None else held.id,
         lock=None if lock is None else lock.id,
         reason=error.message,
+        route=_route_of(error),
         session=who.session,
         verb=verb,
     )
@@ -167,6 +168,12 @@ def _home(tx: Tx, task: TaskRow | None, lock: LockRow | None) -> tuple[str, Stre
         return lock.name, lock.stream
     run = runs.current(tx)
     return None if run is None else (f"run/{run}", run)
+
+
+def _route_of(error: TfxError) -> str | None:
+    """Return where a duplicate was sent to."""
+    route = error.details.get("route")
+    return route if isinstance(route, str) else None
 
 
 def _unproven(tx: Tx, asked: Asked, error: AccessDenied | AuthenticationRequired) -> Refused:

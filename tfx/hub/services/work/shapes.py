@@ -5,20 +5,20 @@ Reads only.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from tfx.hub.models import AgentId, LeaseId
 from tfx.hub.services.work.decisions import OWNED
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.wire.work import (
-    ArtifactView,
-    Assignee,
     LeaseView,
     LockView,
     ReviewView,
     TaskLine,
     TaskView,
 )
+from tfx.hub.wire.work_parts import ArtifactView, Assignee
 from tfx.hub.work_models import ArtifactKind, LeaseState, LockReason, TaskStatus
 
 if TYPE_CHECKING:
@@ -29,8 +29,21 @@ if TYPE_CHECKING:
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Tx
 
+
+class Depth(IntEnum):
+    """How much of a task's detail an answer carries, in characters (H-31)."""
+
+    CHANGED = 0
+    """Of a change: its author knows the task."""
+    CLAIMED = 2_000
+    """Of a claim: most details are no longer, so no second call is needed."""
+    WHOLE = 20_000
+
+
 ARTIFACTS_SHOWN: Final = 20
-"""So many artifacts stand in a task, the newest: each answer about it carries them (H-31)."""
+"""So many artifacts stand in the whole of a task, the newest."""
+ARTIFACTS_IN_SHORT: Final = 5
+"""So many stand in every other answer."""
 
 
 class Shapes:
@@ -63,19 +76,21 @@ class Shapes:
             successor=leases.successor(source, row),
         )
 
-    def task(self, source: Tx | Reader, row: TaskRow) -> TaskView:
-        """Return a task with all that belongs to it."""
+    def task(self, source: Tx | Reader, row: TaskRow, depth: Depth = Depth.CHANGED) -> TaskView:
+        """Return a task with what belongs to it; all of that only when it is the whole."""
         held = leases.active(source, row.stream)
         review = reviews.active(source, row.stream)
         parent = _parent(source, row)
         reasons = waits_for(source, row, held)
         artifacts = tasks.artifacts(source, row.stream)
+        shown = ARTIFACTS_SHOWN if depth is Depth.WHOLE else ARTIFACTS_IN_SHORT
         return TaskView(
             room=row.room,
             task=row.number,
             status=TaskStatus(row.status),
             title=row.title,
-            detail=row.detail,
+            detail=row.detail[:depth] if depth else None,
+            detail_chars=len(row.detail),
             priority=row.priority,
             author=row.author,
             assignee=_assignee(row),
@@ -106,7 +121,7 @@ class Shapes:
                     attached_by=AgentId(str(author)),
                     attached_at_ms=int(at or 0),
                 )
-                for kind, identity, author, at in artifacts[-ARTIFACTS_SHOWN:]
+                for kind, identity, author, at in artifacts[-shown:]
             ),
             artifacts_total=len(artifacts),
             note=row.note,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tfx.errors import NotFound
 from tfx.hub.services.life import own_name
+from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
 from tfx.hub.services.work import people
 from tfx.hub.services.work.decisions import task_of
 from tfx.hub.services.work.shapes import lock_view, review_view
@@ -22,6 +23,8 @@ from tfx.hub.wire.leases import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tfx.hub.models import Caller
     from tfx.hub.services.work.shapes import Shapes
     from tfx.hub.store.leases import LeaseRow
@@ -70,40 +73,51 @@ class Standing:
             if request.lease_id is not None:
                 found = leases.find(reader, request.lease_id)
                 if found is not None:
-                    return self._status(reader, [found], [])
+                    return self._status(reader, request, [found])
                 review = reviews.find(reader, request.lease_id)
                 if review is not None:
-                    return self._status(reader, [], [], [review])
+                    return self._status(reader, request, [], [review])
                 what = f"no lease and no review has the id {request.lease_id}"
                 raise NotFound(what, code="unknown-lease")
+            most = request.limit + 1  # one more than is shown says that there is more
             if request.task is None and request.room is None and request.agent_id is not None:
-                rows = leases.of_agent(reader, request.agent_id, request.limit)
-                judged = reviews.of_agent(reader, request.agent_id, request.limit)
-                return self._status(reader, rows, [], judged)
+                rows = leases.of_agent(reader, request.agent_id, most)
+                judged = reviews.of_agent(reader, request.agent_id, most)
+                return self._status(reader, request, rows, judged)
             room = people.room_of(reader, request)
             locks = reviews.locks_of_room(reader, room)
             if request.task is not None:
                 task = task_of(reader, room, request.task)
-                rows = leases.history(reader, task.stream, request.limit)
+                rows = leases.history(reader, task.stream, most)
                 mine = [each for each in locks if each.task in {None, task.stream}]
                 one = reviews.active(reader, task.stream)
-                return self._status(reader, rows, mine, [] if one is None else [one])
-            judged = reviews.of_room(reader, room, request.limit)
-            return self._status(reader, leases.of_room(reader, room, request.limit), locks, judged)
+                return self._status(reader, request, rows, [] if one is None else [one], mine)
+            judged = reviews.of_room(reader, room, most)
+            rows = leases.of_room(reader, room, most)
+            return self._status(reader, request, rows, judged, locks)
 
         return await self._store.read(query)
 
     def _status(
         self,
         reader: Reader,
+        request: LeaseStatusRequest,
         rows: list[LeaseRow],
-        locks: list[reviews.LockRow],
-        judged: list[reviews.ReviewRow] | None = None,
+        judged: Sequence[reviews.ReviewRow] = (),
+        locks: Sequence[reviews.LockRow] = (),
     ) -> LeaseStatusResult:
+        most = request.limit
+        held = [self._shapes.lease(reader, row, _task(reader, row)) for row in rows[:most]]
+        open_ones = [review_view(reader, each) for each in judged[:most]]
+        still = [lock_view(reader, each) for each in locks[:most]]
+        found = (*held, *open_ones, *still)
+        shown, _ = fitting(found, request.max_bytes - ENVELOPE_BYTES)
+        to_reviews, to_locks = len(held), len(held) + len(open_ones)
         return LeaseStatusResult(
-            leases=tuple(self._shapes.lease(reader, row, _task(reader, row)) for row in rows),
-            reviews=tuple(review_view(reader, each) for each in judged or ()),
-            locks=tuple(lock_view(reader, each) for each in locks),
+            leases=tuple(held[: len(shown)]),
+            reviews=tuple(open_ones[: max(0, len(shown) - to_reviews)]),
+            locks=tuple(still[: max(0, len(shown) - to_locks)]),
+            more=len(shown) < len(rows) + len(judged) + len(locks),
         )
 
 

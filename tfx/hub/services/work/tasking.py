@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import TraceId
 from tfx.hub.services import endings
-from tfx.hub.services.shapes import ENVELOPE_BYTES, fitting
-from tfx.hub.services.work import admission, people
+from tfx.hub.services.work import admission, listing, people
 from tfx.hub.services.work.claiming import claim
 from tfx.hub.services.work.decisions import locked, task_of, there
 from tfx.hub.services.work.edges import streams_of
 from tfx.hub.services.work.recording import Asked, Refused, decide, note, recorded, refusal
-from tfx.hub.services.work.shapes import line, lock_view
+from tfx.hub.services.work.shapes import Depth
 from tfx.hub.store import leases, reviews, tasks
 from tfx.hub.store.events import RequestNoted
 from tfx.hub.store.ids import new_id
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Op, Tx
 
-_SCANNED: Final = 5_000
-"""A list with a filter looks at so many tasks at most before it hands out a cursor."""
+_DUE: Final = 5_000
+"""So many leases that are over are ended before the next task is picked."""
 
 
 class Tasking:
@@ -82,7 +83,9 @@ class Tasking:
             marks = _marks(request)
             twin = admission.twin_of(tx, who.room, marks)
             if twin is not None:
-                return refusal(tx, admission.duplicate(*twin), who, "add", task=twin[0])
+                admission.tell(tx, who, twin, request.title)
+                error = admission.duplicate(tx, who, *twin)
+                return refusal(tx, error, who, "add", task=twin[0])
             made = _create(tx, who, request, op)
             return TaskResult(task=self._shapes.task(tx, made))
 
@@ -94,19 +97,7 @@ class Tasking:
 
         def query(reader: Reader) -> TaskListResult:
             room = people.room_of(reader, request)
-            rows, following = _page(reader, room, request)
-            lines, whole = fitting(
-                [line(reader, row) for row in rows], request.max_bytes - ENVELOPE_BYTES
-            )
-            return TaskListResult(
-                room=room,
-                tasks=lines,
-                locks=tuple(
-                    lock_view(reader, each) for each in reviews.locks_of_room(reader, room)
-                ),
-                next_after=following if whole else lines[-1].task,
-                revision=tasks.revision(reader, room),
-            )
+            return listing.page_of(reader, room, request)
 
         return await self._store.read(query)
 
@@ -116,7 +107,7 @@ class Tasking:
 
         def query(reader: Reader) -> TaskResult:
             found = task_of(reader, people.room_of(reader, request), request.task)
-            return TaskResult(task=self._shapes.task(reader, found))
+            return TaskResult(task=self._shapes.task(reader, found, Depth.WHOLE))
 
         return await self._store.read(query)
 
@@ -133,7 +124,8 @@ class Tasking:
                 look = self._first(tx, seen, seen.actor)
                 if isinstance(look, Refused):
                     return look
-                return TaskNextResult(task=self._shapes.task(tx, look), lease=None)
+                seen_task = self._shapes.task(tx, look, Depth.CLAIMED)
+                return TaskNextResult(task=seen_task, lease=None)
             who, agent, session = people.supervised(tx, caller, request)
             before = tx.done_before(agent, op)
             if before is not None and isinstance(before.body, WorkClaimed):
@@ -190,7 +182,7 @@ class Tasking:
     def _first(self, tx: Tx, who: Worker, agent: str) -> TaskRow | Refused:
         room = who.room
         # A lease that is over may hide a ready task: it ends here as the sweeper would end it.
-        for lease in leases.due(tx, _SCANNED):
+        for lease in leases.due(tx, _DUE):
             task = tasks.by_stream(tx, lease.task)
             if task is not None and task.room == room:
                 endings.expire(tx, task, lease)
@@ -213,43 +205,21 @@ class Tasking:
         if lease is None or task is None:
             raise StateConflict("what was taken is forgotten", code="nothing-ready")
         return TaskNextResult(
-            task=self._shapes.task(tx, task), lease=self._shapes.lease(tx, lease, task)
+            task=self._shapes.task(tx, task, Depth.CLAIMED),
+            lease=self._shapes.lease(tx, lease, task),
         )
-
-
-def _page(reader: Reader, room: str, request: TaskListRequest) -> tuple[list[TaskRow], int | None]:
-    """Return the next page and the number it ended at, None when nothing is left."""
-    closed = request.all or bool(request.status)
-    kept: list[TaskRow] = []
-    after, seen = request.after, 0
-    filtered = bool(request.status) or request.assignee is not None
-    while seen < _SCANNED:
-        size = min(500, _SCANNED - seen) if filtered else request.limit + 1
-        rows = tasks.page(reader, room, after, size, ready=request.ready, closed=closed)
-        for row in rows:
-            after = row.number
-            if request.status and row.status not in request.status:
-                continue
-            if request.assignee not in {None, row.assignee}:
-                continue
-            kept.append(row)
-            if len(kept) > request.limit:
-                return kept[:-1], kept[-2].number
-        seen += len(rows)
-        if len(rows) < size:
-            return kept, None
-    return kept, after
 
 
 def _same_key(tx: Tx, who: Worker, request: TaskAddRequest) -> TaskRow | None:
     """Return the task of the same client key; raises StateConflict for other content (WK-T6)."""
     if request.client_key is None:
         return None
-    known = tasks.by_key(tx, who.room, who.actor, request.client_key)
+    known = tasks.by_key(tx, who.room, request.client_key)
     if known is None:
         return None
     edges = _edges(tx, who.room, request, deleted=True)  # they were there when it was made
     wanted = _body(who, request, edges, known.number, known.trace_id)
+    wanted = msgspec.structs.replace(wanted, author=known.author)  # a key is the room's
     if tasks.first_text(tx, known) != tasks.text_of(wanted):
         raise StateConflict(
             f"the key {request.client_key!r} was used for another task",
