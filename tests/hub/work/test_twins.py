@@ -145,7 +145,7 @@ def test_wk_k5_nobody_is_told_of_work_that_is_nobodys(act: PlayCrew) -> None:
         bob = await crew.hire("bob")
         await crew.person.ready(branch="free")
         await crew.person.ready(branch="unknown")
-        await crew.person.update(2, status="assigned", assignee="stranger")
+        await crew.boss.update(2, status="assigned", assignee="stranger")
         for branch in ("free", "unknown"):
             with refused("duplicate-work"):
                 await bob.add("the same", branch=branch)
