@@ -23,6 +23,11 @@ _STEP_S = 0.005
 _REAP_S = 2.0
 _running: set[int] = set()  # leaders of the groups that `run` waits for
 _running_guard = threading.Lock()
+_closing = threading.Event()  # nothing more is started
+
+
+class Closing(OSError):
+    """No program is started any more: this one is about to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,10 @@ def run(
     """Run a program to its end in a session of its own; at the time-out kill its whole group.
 
     Standard input is closed unless `stdin` is given. Each stream keeps at most `limit_bytes`.
-    Raises OSError when the program cannot be started.
+    Raises OSError when the program cannot be started, or when we are about to end.
     """
+    if _closing.is_set():
+        raise Closing
     with subprocess.Popen(
         list(argv),
         env=dict(env),
@@ -71,6 +78,8 @@ def run(
     ) as child:
         with _running_guard:
             _running.add(child.pid)
+            if _closing.is_set():
+                kill_group(child.pid)
         streams = [Drain(child.stdout, limit_bytes), Drain(child.stderr, limit_bytes)]
         feeder = threading.Thread(target=feed, args=(child.stdin, stdin), daemon=True)
         feeder.start()
@@ -120,6 +129,15 @@ def kill_running() -> None:
     with _running_guard:
         for pid in _running:
             kill_group(pid)
+
+
+def end_all() -> None:
+    """Kill what `run` waits for in other threads, and start nothing more in it.
+
+    For an interrupted program: its threads go on until the interpreter ends.
+    """
+    _closing.set()
+    kill_running()
 
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:

@@ -5,7 +5,6 @@ Knows what the cells say together of a name; what that means for an agent is the
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 
+from tfx.core import scratch as folders
 from tfx.core.paths import Paths
 from tfx.errors import InvalidRequest
 from tfx.shells import managers
@@ -191,10 +190,10 @@ def _environments(
     if not new_to_fish:
         yield environments
         return
-    with tempfile.TemporaryDirectory(prefix="tfx-shells-", ignore_cleanup_errors=True) as scratch:
+    with folders.scratch("shells") as scratch:
         moved: dict[str, str] = {}
         for kind in ("CONFIG", "DATA", "CACHE", "STATE"):
-            directory = Path(scratch, kind.lower())
+            directory = scratch / kind.lower()
             (directory / "fish").mkdir(parents=True)  # several at once would collide over it
             moved[f"XDG_{kind}_HOME"] = str(directory)
         yield environments | {label: {**base, **moved} for label in new_to_fish}

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfx.core import process
+from tfx.core import scratch as folders
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Check, Explanation, Finding, Group, Remedy, Status
 from tfx.doctor.words import command
@@ -103,8 +104,8 @@ def _tool(facts: Facts, name: str, why: str) -> Finding:
 
 def version_of(program: Path, path: str, option: str = "--version") -> str | None:
     """Return the version that a tool prints, started with this PATH in a scratch home."""
-    with tempfile.TemporaryDirectory(prefix="tfx-doctor-") as scratch:
-        env = {"PATH": path, "HOME": scratch, "LC_ALL": "C"}
+    with folders.scratch("doctor") as scratch:
+        env = {"PATH": path, "HOME": str(scratch), "LC_ALL": "C"}
         try:
             done = process.run([str(program), option], env=env, timeout_s=5, limit_bytes=65_536)
         except OSError:
@@ -185,8 +186,8 @@ def _is_utf8(encoding: str) -> bool:
 
 def clock(facts: Facts) -> Iterator[Finding]:
     """Yield whether the clock agrees with the file system and with the hub's log (D-111)."""
-    with tempfile.TemporaryDirectory(prefix="tfx-doctor-") as scratch:
-        probe = Path(scratch, "now")
+    with folders.scratch("doctor") as scratch:
+        probe = scratch / "now"
         before = time.time()
         probe.write_bytes(b"")
         written = probe.stat().st_mtime

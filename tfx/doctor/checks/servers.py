@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx import __version__
+from tfx.core import scratch as folders
 from tfx.doctor.facts import Facts, InUse
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.errors import JsonValue, TfxError
@@ -173,13 +173,13 @@ def _answer(facts: Facts, server: Server, program: Path) -> Heard:
     from tfx.agents.versions import scratch_env  # noqa: PLC0415  (start-up rule)
     from tfx.core.listen import listen  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="tfx-server-", ignore_cleanup_errors=True) as scratch:
-        env = scratch_env(facts.paths, Path(scratch)) | {"PATH": server.path}
+    with folders.scratch("server") as scratch:
+        env = scratch_env(facts.paths, scratch) | {"PATH": server.path}
         env |= {} if facts.options.network else _OFFLINE
         return listen(
             [str(program), *server.words[1:]],
             env=env | dict(server.variables),
-            cwd=server.cwd if server.cwd and server.cwd.is_dir() else Path(scratch),
+            cwd=server.cwd if server.cwd and server.cwd.is_dir() else scratch,
             until=lambda said: _answered(said) is not None,
             say=json.dumps(_INITIALIZE).encode() + b"\n",
             timeout_s=facts.options.timeout_s,
