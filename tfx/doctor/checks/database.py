@@ -43,7 +43,8 @@ def database_file(facts: Facts) -> Iterator[Finding]:
     yield judge_file_system(files.database.parent, ground.file_system(files.database.parent))
     space = os.statvfs(files.database.parent)
     size = space.f_blocks * space.f_frsize
-    yield judge_space(files.database.parent, space.f_bavail * space.f_frsize, size)
+    free = space.f_bavail * space.f_frsize
+    yield judge_space(files.database.parent, free, size, facts.paths.home)
 
 
 def _directory(facts: Facts, files: HubFiles) -> Iterator[Finding]:
@@ -170,13 +171,13 @@ def judge_file_system(place: Path, kind: str) -> Finding:
     return Finding("file system", Status.OK, kind or "of an unknown kind", details)
 
 
-def judge_space(place: Path, free_bytes: int, size_bytes: int) -> Finding:
+def judge_space(place: Path, free_bytes: int, size_bytes: int, home: Path = Path("/")) -> Finding:
     """Return what the room that is left means (K-45: values, not a full disk)."""
     share = free_bytes / size_bytes if size_bytes else 1.0
     details: dict[str, JsonValue] = {"free_bytes": free_bytes, "size_bytes": size_bytes}
     summary = f"{free_bytes // _MIB} MiB free ({share:.0%})"
     if free_bytes < LEAST_FREE_BYTES or (share < LEAST_FREE and free_bytes < 8 * LEAST_FREE_BYTES):
-        remedy = Remedy("make room", f"df -h {command(Path('/'), place)}")
+        remedy = Remedy("make room", command(home, "df", "-h", place))
         return Finding("free space", Status.WARN, f"only {summary}", details, (remedy,), MANUAL)
     return Finding("free space", Status.OK, summary, details)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
-from tfx.doctor.words import listed
+from tfx.doctor.words import at_home, listed
 from tfx.errors import JsonValue, TfxError
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _stray(facts: Facts, agent: Agent, found: tuple[Stray, ...]) -> Finding:
 
 def path_lines(facts: Facts, cells: Iterable[Cell], directory: Path) -> tuple[Remedy, ...]:
     """Return one line for each file that has to learn the directory, in its shell's own words."""
-    lines: dict[tuple[Path, str], Remedy] = {}
+    lines: dict[tuple[Path, str | None], Remedy] = {}
     plain: list[str] = []
     for cell in cells:
         if cell.flavour is None:
@@ -230,15 +230,24 @@ def path_lines(facts: Facts, cells: Iterable[Cell], directory: Path) -> tuple[Re
         if cell.edit_file is None:
             plain.append(cell.label)
             continue
-        line = cell.flavour.path_line(str(directory), str(facts.paths.home))
         place = facts.paths.display(cell.edit_file)
-        lines.setdefault(
-            (cell.edit_file, line), Remedy(f"add to {place} ({cell.label})", line, cell.shell)
-        )
+        line = _line(facts, cell, directory, place)
+        lines.setdefault((cell.edit_file, line.command), line)
     if plain:
         text = f"{listed(plain)}: reads no file of yours; set PATH where it is started"
         return (*lines.values(), Remedy(text))
     return tuple(lines.values())
+
+
+def _line(facts: Facts, cell: Cell, directory: Path, place: str) -> Remedy:
+    """Return the line for one file, or only words where no line can say the directory (D-20)."""
+    home = facts.paths.home
+    inside = str(at_home(home, directory))
+    if cell.flavour is None or ":" in inside or not inside.isprintable():
+        shown = facts.paths.display(directory)
+        return Remedy(f"{place} ({cell.label}) has to put {shown} on PATH; give it a plain name")
+    line = cell.flavour.path_line(inside, str(home))
+    return Remedy(f"add to {place} ({cell.label})", line, cell.shell)
 
 
 def cells_of(facts: Facts, name: str) -> dict[str, JsonValue]:
