@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -176,6 +177,13 @@ def test_d26_a_heartbeat_names_what_runs_on_a_terminal_only(tmp_path: Path) -> N
     assert "checking shell.rc" in _terminal(clinic, "shell.rc")
     assert "checking" not in _terminal(clinic, "shell.rc", "--json")
     assert clinic.tfx("doctor", "shell.rc").err == ""
+
+
+def test_d26_the_heartbeat_beats_after_two_seconds_and_then_every_two(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.write(".profile", "sleep 4.6\n")
+    seconds = re.findall(r"checking shell.rc … (\d+) s", _terminal(clinic, "shell.rc"))
+    assert seconds == ["2", "4"]
 
 
 @pytest.mark.parametrize(

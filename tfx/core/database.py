@@ -6,6 +6,7 @@ Knows nothing of schemas or of what the rows mean.
 from __future__ import annotations
 
 import contextlib
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -85,6 +86,7 @@ def open_writer(
     guard_forks(_opened)
     if not create and not path.exists():
         raise NotFound(f"there is no database at {path}", details={"path": str(path)})
+    _refuse_special(path)
     flags = _WRITE_FLAGS | (apsw.SQLITE_OPEN_CREATE if create else 0)
     with errors_typed(str(path)):
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
@@ -125,11 +127,11 @@ def open_inspector(path: Path) -> Connection:
     """
     if not path.exists():
         raise NotFound(f"there is no database at {path}", details={"path": str(path)})
-    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    _refuse_special(path)
     alone = not Path(f"{path}-wal").exists()
     with errors_typed(str(path)):
         return apsw.Connection(
-            f"file:{quoted}?{'immutable=1' if alone else 'mode=ro'}", flags=_READ_ONLY_FLAGS
+            uri(path, "immutable=1" if alone else "mode=ro"), flags=_READ_ONLY_FLAGS
         )
 
 
@@ -157,6 +159,7 @@ def open_alone(path: Path, *, vfs: str | None = None) -> Connection:
     in ATTACH. Raises what `error_of` returns.
     """
     _refuse_old_sqlite()
+    _refuse_special(path)
     with errors_typed(str(path)):
         connection = apsw.Connection(str(path), flags=_WRITE_FLAGS | apsw.SQLITE_OPEN_URI, vfs=vfs)
         connection.set_busy_timeout(0)
@@ -168,6 +171,7 @@ def open_alone(path: Path, *, vfs: str | None = None) -> Connection:
 def open_reading(path: Path, *, immutable: bool) -> Connection:
     """Open a file read-only: `immutable` ignores its neighbours, else its WAL is read (U-84)."""
     _refuse_old_sqlite()
+    _refuse_special(path)
     wanted = "immutable=1" if immutable else "mode=ro"
     with errors_typed(str(path)):
         connection = apsw.Connection(uri(path, wanted), flags=_READ_ONLY_FLAGS)
@@ -192,6 +196,21 @@ def closing(connection: Connection, path: str = "") -> Iterator[None]:
         raise
     with errors_typed(path):
         connection.close()
+
+
+def _refuse_special(path: Path) -> None:
+    """Refuse a FIFO, which would be waited for, and whatever else is no file (D-24)."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # SQLite says why
+    if not stat.S_ISREG(mode):
+        raise OperationFailed(
+            f"what stands at {path} is no file, so it is no database",
+            code="not-a-file",
+            hint="move it away; the hub makes a new database at its next start",
+            details={"path": str(path)},
+        )
 
 
 def uri(path: Path, query: str) -> str:

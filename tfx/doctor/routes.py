@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.plan.records import Manifest
 from tfx.shells.binaries import runnable
@@ -43,7 +44,7 @@ def npm_prefix(paths: Paths) -> Path | None:
     if named is not None:
         return named
     try:
-        lines = (paths.home / ".npmrc").read_text("utf-8", "replace").splitlines()
+        lines = read_plain(paths.home / ".npmrc").decode("utf-8", "replace").splitlines()
     except OSError:
         return None
     for line in lines:

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.shells.binaries import real_path, runnable
+
+_SHORT_BYTES = 4096  # of a file that names a version
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,6 @@ def _default_version(manager: Manager, root: Path) -> str | None:
     try:
         if file.is_symlink():  # fnm: aliases/default -> node-versions/v22.2.0/installation
             return next((part for part in file.resolve().parts if part.startswith("v")), None)
-        return file.read_text("utf-8").strip() or None
+        return read_plain(file, _SHORT_BYTES).decode("utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfx.core.files import read_plain
 from tfx.doctor.checks.hooks import hooks_of
 from tfx.doctor.checks.registration import registration
 from tfx.doctor.checks.servers import servers
@@ -26,7 +27,7 @@ from tfx.doctor.model import (
     Status,
 )
 from tfx.doctor.words import command
-from tfx.errors import JsonValue, UnparsableFile
+from tfx.errors import BeyondLimits, JsonValue, UnparsableFile
 
 if TYPE_CHECKING:
     from tfx.agents.model import Agent
@@ -67,11 +68,15 @@ def settings(facts: Facts) -> Iterator[Finding]:
     for shared in shared_files(facts):
         target = facts.paths.display(shared.path)
         try:
-            data = shared.path.read_bytes()
+            data = read_plain(shared.path)
             value = _parsed(shared.format, data)
         except OSError as error:
             summary = f"cannot be read: {error.strerror}"
-            yield Finding(target, Status.FAIL, summary, repair=MANUAL)
+            details: dict[str, JsonValue] = {"agent": shared.agent.name}
+            yield Finding(target, Status.FAIL, summary, details, repair=MANUAL)
+            continue
+        except BeyondLimits as error:
+            yield _not_read(facts, shared, error)
             continue
         except UnparsableFile as error:
             yield _unparsable(facts, shared, error)
@@ -108,6 +113,18 @@ def _unparsable(facts: Facts, shared: Shared, error: UnparsableFile) -> Finding:
                 command(facts.paths.home, "less", shared.path),
             ),
         ),
+        MANUAL,
+    )
+
+
+def _not_read(facts: Facts, shared: Shared, error: BeyondLimits) -> Finding:
+    """Return what a limit of tfx means: nothing is known of the file, nor wrong with it (D-166)."""
+    return Finding(
+        facts.paths.display(shared.path),
+        Status.UNKNOWN,
+        f"larger than tfx reads: {error.message}; {shared.agent.label} itself may read it",
+        {"agent": shared.agent.name, "reason": "beyond-limits"},
+        (Remedy("look at it by hand; tfx writes nothing into it"),),
         MANUAL,
     )
 

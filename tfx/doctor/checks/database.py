@@ -38,6 +38,7 @@ def database_file(facts: Facts) -> Iterator[Finding]:
         return
     if files.directory.exists():
         yield from _directory(facts, files)
+    yield from _link(facts, files.database)
     yield from _file(facts, files.database)
     yield from _write_ahead_log(facts, files)
     yield judge_file_system(files.database.parent, ground.file_system(files.database.parent))
@@ -86,7 +87,12 @@ def _file(facts: Facts, database: Path) -> Iterator[Finding]:
         return
     mode = stat.S_IMODE(info.st_mode)
     details: dict[str, JsonValue] = {"mode": f"{mode:04o}", "bytes": info.st_size}
-    if info.st_uid != os.geteuid():
+    if not stat.S_ISREG(info.st_mode):
+        away = Remedy("look what it is, then move it away; the hub makes a new database",
+                      command(facts.paths.home, "ls", "-ld", database))  # fmt: skip
+        yield Finding(target, Status.FAIL, "is no file, so it is no database", details, (away,),
+                      MANUAL)  # fmt: skip
+    elif info.st_uid != os.geteuid():
         yield _foreign(facts, database, target)
     elif mode & _GROUP_OR_OTHERS:
         close = Remedy("close it", command(facts.paths.home, "chmod", "600", database))
@@ -94,6 +100,16 @@ def _file(facts: Facts, database: Path) -> Iterator[Finding]:
         yield Finding(target, Status.WARN, summary, details, (close,), MANUAL)
     else:
         yield Finding(target, Status.OK, f"{info.st_size // 1024} KiB, private", details)
+
+
+def _link(facts: Facts, database: Path) -> Iterator[Finding]:
+    """Yield that the name of the database is a link; hub, lock and log stay beside the file."""
+    named = facts.paths.variable("TFX_HUB_DB") or facts.paths.hub_dir / "hub.db"
+    if named.is_symlink():
+        leads = facts.paths.display(database)
+        summary = f"is a symbolic link; the hub, its lock and its log use the file behind: {leads}"
+        details: dict[str, JsonValue] = {"leads_to": str(database), "exists": database.exists()}
+        yield Finding(f"{facts.paths.display(named)} (link)", Status.INFO, summary, details)
 
 
 def _foreign(facts: Facts, path: Path, target: str) -> Finding:
@@ -176,7 +192,7 @@ def judge_space(place: Path, free_bytes: int, size_bytes: int, home: Path = Path
     share = free_bytes / size_bytes if size_bytes else 1.0
     details: dict[str, JsonValue] = {"free_bytes": free_bytes, "size_bytes": size_bytes}
     summary = f"{free_bytes // _MIB} MiB free ({share:.0%})"
-    if free_bytes < LEAST_FREE_BYTES or (share < LEAST_FREE and free_bytes < 8 * LEAST_FREE_BYTES):
+    if free_bytes < LEAST_FREE_BYTES or share < LEAST_FREE:
         remedy = Remedy("make room", command(home, "df", "-h", place))
         return Finding("free space", Status.WARN, f"only {summary}", details, (remedy,), MANUAL)
     return Finding("free space", Status.OK, summary, details)

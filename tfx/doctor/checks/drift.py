@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
 from tfx.errors import JsonValue
@@ -82,7 +83,7 @@ def _judgement(action: Action) -> tuple[Status, Repair]:
         case "kept" | "keep":
             return Status.INFO, MANUAL
         case "refused":
-            return Status.FAIL, MANUAL
+            return Status.UNKNOWN if reason == "beyond-limits" else Status.FAIL, MANUAL
         case _:
             return Status.WARN, MANUAL
 
@@ -112,7 +113,7 @@ def _crlf(action: Action) -> str:
     if action.reason.value not in {"edited", "edited-and-new-version"} or action.key:
         return ""
     try:
-        data = action.path.read_bytes()
+        data = read_plain(action.path)
     except OSError:
         return ""
     broken = action.path.suffix in {".sh", ".py"} and _CRLF in data

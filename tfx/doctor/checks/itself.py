@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx import __version__
+from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.doctor.words import command, listed
@@ -71,8 +72,7 @@ def owner_of(program: Path) -> str:
     for package in packages_above(program):
         return f"the npm package {package.name}"
     try:
-        with program.open("rb") as file:
-            text = file.read(_HEAD_BYTES).decode("utf-8", "replace").casefold()
+        text = read_plain(program, _HEAD_BYTES).decode("utf-8", "replace").casefold()
     except OSError:
         return "an unknown program"
     if "tfx.tools.cli" in text or "tensorflow" in text:

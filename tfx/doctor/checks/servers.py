@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tfx import __version__
 from tfx.core import scratch as folders
+from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts, InUse
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.errors import JsonValue, TfxError
@@ -90,7 +91,7 @@ def _entries(facts: Facts, target: McpTarget) -> dict[str, Mapping[str, JsonValu
     read = target.existing(facts.paths)
     for path in read if target.reads.value == "merged" else read[:1]:
         try:
-            data = path.read_bytes()
+            data = read_plain(path)
             value = lookup(editor(Format(target.format.value)).parse(data), target.key)
         except (OSError, TfxError):
             continue
