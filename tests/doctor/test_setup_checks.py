@@ -245,6 +245,29 @@ def test_d114_d173_files_of_another_user_get_a_chown_line(clinic: Clinic) -> Non
     assert (clinic.home / ".local/state/tfx/setup/manifest.json").stat().st_uid == 12345
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("name", [".claude.json", ".claude/settings.json", ".codex", ".claude"])
+def test_d114_d173_the_agents_files_that_tfx_writes_count_too(clinic: Clinic, name: str) -> None:
+    assert clinic.setup("--mcp-transport", "stdio").code == 0
+    os.chown(clinic.home / name, 12345, 12345)
+    found = clinic.rows("perm")
+    assert set(found) == {f"~/{name}"}
+    option = "-R " if (clinic.home / name).is_dir() else ""
+    assert commands(found[f"~/{name}"]) == [f'sudo chown {option}"$(id -u):$(id -g)" ~/{name}']
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_d114_a_file_behind_a_link_counts_and_one_outside_the_home_alone(clinic: Clinic) -> None:
+    outside = clinic.root / "dotfiles/settings.json"
+    outside.parent.mkdir()
+    (clinic.home / ".claude/settings.json").rename(outside)
+    (clinic.home / ".claude/settings.json").symlink_to(outside)
+    os.chown(outside.parent, 12345, 12345)
+    assert {row.status for row in clinic.rows("perm").values()} == {Status.OK}
+    os.chown(outside, 12345, 12345)
+    assert set(clinic.rows("perm")) == {"~/.claude/settings.json"}
+
+
 def test_d114_own_files_are_fine(clinic: Clinic) -> None:
     assert {row.status for row in clinic.rows("perm").values()} == {Status.OK}
 

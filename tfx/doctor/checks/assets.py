@@ -224,12 +224,14 @@ CHECKS = (
         Group.SETUP,
         "files of another user, places that cannot be written",
         Explanation(
-            "Whether files in tfx's places belong to somebody else, or nothing can be made there.",
+            "Whether files in tfx's places, or the agents' files that tfx writes and their"
+            " directories, belong to somebody else, or nothing can be made there.",
             "A run under sudo leaves files that you can no longer change.",
             "Owners and modes of the files in tfx's own and managed directories.",
             "Run the line that the row prints.",
         ),
         owners,
+        least_s=45,
     ),
     Check(
         "cache",

@@ -1,10 +1,12 @@
 """`perm` and `cache`: files of another user, remains of interrupted writes, logs and caches.
 
-Looks only into tfx's own places and at the names that the journal gives.
+Looks only into tfx's own places, at the agents' files that tfx writes and at the names that the
+journal gives.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -27,12 +29,12 @@ def owners(facts: Facts) -> Iterator[Finding]:
     own = facts.paths.home.stat().st_uid
     places = [facts.paths.config_dir, facts.paths.state_dir, facts.paths.cache_dir]
     places += [facts.paths.data_dir, *_recorded_roots(facts)]
-    found = False
+    told: set[Path] = set()
     for place in dict.fromkeys(places):
         foreign = list(_foreign(place, own))
         if not foreign:
             continue
-        found = True
+        told |= {place, *foreign}
         shown = command(facts.paths.home, place)
         yield Finding(
             facts.paths.display(place),
@@ -48,9 +50,53 @@ def owners(facts: Facts) -> Iterator[Finding]:
             ),
             MANUAL,
         )
-    if not found:
-        yield Finding("owners", Status.OK, "every file in tfx's places is yours")
+    single = [path for path in _agents_files(facts) if path not in told and _is_foreign(path, own)]
+    for path in single:
+        yield _of_another(facts, path)
+    if not told and not single:
+        words = "every file in tfx's places, and every agents' file it writes, is yours"
+        yield Finding("owners", Status.OK, words)
     yield from _closed(facts)
+
+
+def _agents_files(facts: Facts) -> list[Path]:
+    """Return the shared files, written or to be written, and their directories in the home."""
+    from tfx.doctor.checks.configs import shared_files  # noqa: PLC0415  (both are in the registry)
+
+    files = [shared.path for shared in shared_files(facts)]
+    with contextlib.suppress(TfxError):
+        files += [Path(record.file) for record in facts.manifest.shared.values()]
+    home = facts.paths.home
+    starts = [*files, *_recorded_roots(facts)]
+    above = [parent for path in starts for parent in path.parents if home in parent.parents]
+    return sorted({*files, *above})
+
+
+def _is_foreign(path: Path, own: int) -> bool:
+    """Say whether a path, or what it leads to, is there and of another user than `own`."""
+    with contextlib.suppress(OSError):
+        return path.lstat().st_uid != own or path.stat().st_uid != own
+    return False
+
+
+def _of_another(facts: Facts, path: Path) -> Finding:
+    is_directory = path.is_dir()
+    usable = os.access(path, os.W_OK | (os.X_OK if is_directory else os.R_OK))
+    lost = "its agent and tfx cannot write there" if is_directory else "its agent cannot save it"
+    who = command(facts.paths.home, path)
+    return Finding(
+        facts.paths.display(path),
+        Status.WARN if usable else Status.FAIL,
+        "belongs to another user" + ("" if usable else f"; {lost}"),
+        {"path": str(path), "uid": path.stat().st_uid},
+        (
+            Remedy(
+                "take it back; tfx never runs sudo or chown",
+                f'sudo chown {"-R " if is_directory else ""}"$(id -u):$(id -g)" {who}',
+            ),
+        ),
+        MANUAL,
+    )
 
 
 def _closed(facts: Facts) -> Iterator[Finding]:
