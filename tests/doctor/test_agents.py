@@ -220,7 +220,29 @@ def test_d100_a_native_installer_and_brew_are_told_apart(empty: Clinic) -> None:
     assert found(empty, "cli.method").details["method"] == "brew"
 
 
-def test_d143_d152_npm_that_would_update_another_copy(empty: Clinic) -> None:
+@pytest.mark.parametrize("line", ["prefix=~/npmstuff", "prefix = ${HOME}/npmstuff"])
+def test_d100_d143_npms_prefix_is_compared_with_each_cell(empty: Clinic, line: str) -> None:
+    codex = script(empty.home / "npmstuff/bin", "codex", SAYS.format("0.171.0"))
+    empty.write(".npmrc", f"registry=x\n{line}\n")
+    rows = empty.rows("cli.method", "cli.matrix")
+    row = rows["npm prefix ~/npmstuff"]
+    assert (row.status, "codex there cannot be found" in row.summary) == (Status.WARN, True)
+    assert 'export PATH="$HOME/npmstuff/bin:$PATH"' in commands(row)
+    assert "present under npm prefix" in rows["codex"].summary
+
+    empty.write(".bashrc", f'export PATH="{codex.parent}:$PATH"\n')
+    row = empty.rows("cli.method")["npm prefix ~/npmstuff"]
+    assert row.details["not_in"] == ["bash -lc", "bash -lic"]
+    empty.everywhere(empty.home / "npmstuff/../npmstuff/bin/")
+    assert empty.rows("cli.method")["npm prefix ~/npmstuff"].status is Status.OK
+
+
+def test_d100_d143_an_npm_prefix_that_holds_no_agent_is_information(empty: Clinic) -> None:
+    empty.env["NPM_CONFIG_PREFIX"] = "~/npmstuff"
+    assert empty.rows("cli.method")["npm prefix ~/npmstuff"].status is Status.INFO
+
+
+def test_d152_npm_that_would_update_another_copy(empty: Clinic) -> None:
     package = npm_package(empty.root / "npm", CLAUDE, "2.1.0", "claude")
     script(empty.root / "tools", "npm", "exit 9")
     empty.everywhere(package.parent, empty.root / "tools")

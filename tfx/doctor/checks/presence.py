@@ -288,6 +288,11 @@ def _directory(seen: Presence) -> Path:
     return winner.parent if winner is not None else Path("/")
 
 
+def reads_files(cell: Cell) -> bool:
+    """Say whether this start of a shell reads a file of the user, so that one can mend it."""
+    return cell.mode is not None and cell.edit_file is not None
+
+
 def _is_plain(cell: Cell) -> bool:
     return cell.mode is None or cell.mode.value == "c"
 
