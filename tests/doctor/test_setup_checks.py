@@ -16,6 +16,7 @@ from tfx.core.paths import Paths
 from tfx.doctor.checks import itself, machine
 from tfx.doctor.checks.assets import lock_finding
 from tfx.doctor.model import Status
+from tfx.doctor.modes import writers
 
 SCRIPT = ".claude/scripts/tfx-route.sh"
 SKILL = ".claude/skills/tfx-setup/SKILL.md"
@@ -231,6 +232,57 @@ def test_d14_wrong_settings_are_rows_of_every_check_that_needs_them(clinic: Clin
     ran = clinic.doctor()
     assert ran.code == 1
     assert "Traceback" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "was", "who"),
+    [
+        (".claude/scripts/tfx-route.sh", 0o777, "0755", "everybody can change what agents run"),
+        (".claude/hud/tfx-hud.py", 0o757, "0755", "everybody can change what agents run"),
+        (".claude/skills/tfx-setup/SKILL.md", 0o666, "0644", "everybody can change what agents"),
+        (".claude/skills/tfx-setup/SKILL.md", 0o600, "0644", "you changed its mode to 0600"),
+    ],
+)
+def test_d103_a_mode_that_alone_differs_is_named(
+    clinic: Clinic, name: str, mode: int, was: str, who: str
+) -> None:
+    (clinic.home / name).chmod(mode)
+    row = clinic.rows("assets.manifest")[f"~/{name}"]
+    assert row.summary.startswith(who)
+    told = row.details.get("message", row.summary)
+    assert f"you changed its mode to {mode:04o}; it was {was}" in told
+    closing = [f"chmod {was[1:]} ~/{name}"] if who.startswith("every") else []
+    assert commands(row)[: len(closing)] == closing
+    assert row.fix == {"class": "M"}
+    assert "mode" in clinic.setup("--check").out
+
+
+def test_d103_settings_that_others_may_write_are_a_warning(clinic: Clinic) -> None:
+    (clinic.home / ".claude/settings.json").chmod(0o666)
+    (clinic.home / ".claude").chmod(0o777)
+    script = clinic.write("hook.sh", "#!/bin/sh\n", 0o777)
+    clinic.write(".claude.json", json.dumps({"mcpServers": {}}), 0o600)
+    settings = json.loads((clinic.home / ".claude/settings.json").read_text())
+    settings["hooks"]["Stop"] = [{"hooks": [{"type": "command", "command": str(script)}]}]
+    (clinic.home / ".claude/settings.json").write_text(json.dumps(settings))
+    found = clinic.rows("settings.json")
+    for target, closing in (
+        ("~/.claude/settings.json (mode)", "chmod go-w ~/.claude/settings.json"),
+        ("~/.claude (mode)", "chmod go-w ~/.claude"),
+        ("~/.claude/settings.json:hooks.Stop[0].hooks[0] (mode)", "chmod go-w ~/hook.sh"),
+    ):
+        row = found[target]
+        assert (row.status, commands(row)) == (Status.WARN, [closing])
+
+
+def test_d103_d171_the_private_group_of_a_user_is_nobody_else(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.touch()
+    file.chmod(0o664)
+    assert writers(file.stat()) == ""
+    values = list(file.stat())
+    values[5] = 54321  # a group without a name
+    assert writers(os.stat_result(values)) == "its group"
 
 
 # perm, cache ------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ Reads only; shows places and names of programs, never values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from tfx.doctor.model import (
     Remedy,
     Status,
 )
+from tfx.doctor.modes import writers
 from tfx.doctor.words import command
 from tfx.errors import BeyondLimits, JsonValue, UnparsableFile
 
@@ -65,7 +67,9 @@ def shared_files(facts: Facts) -> tuple[Shared, ...]:
 
 def settings(facts: Facts) -> Iterator[Finding]:
     """Yield what is wrong inside each configuration file, with line and column (D-104)."""
-    for shared in shared_files(facts):
+    shared_ones = shared_files(facts)
+    yield from _writable_by_others(facts, shared_ones)
+    for shared in shared_ones:
         target = facts.paths.display(shared.path)
         try:
             data = read_plain(shared.path)
@@ -89,6 +93,38 @@ def settings(facts: Facts) -> Iterator[Finding]:
         if not findings:
             bom = "; it starts with a byte order mark" if data.startswith(_BOM) else ""
             yield Finding(target, Status.OK, f"parses{bom}", {"agent": shared.agent.name})
+
+
+def _writable_by_others(facts: Facts, files: Sequence[Shared]) -> Iterator[Finding]:
+    """Yield files and directories in which others could tell an agent what to run."""
+    agents: dict[Path, str] = {}
+    for shared in files:
+        home = facts.paths.home
+        above = [each for each in shared.path.parents if home in each.parents]
+        for path in (shared.path, *above):
+            agents.setdefault(path, shared.agent.label)
+    for path, label in agents.items():
+        try:
+            info = path.stat()
+        except OSError:
+            continue
+        who = writers(info)
+        if not who:
+            continue
+        mode = f"{stat.S_IMODE(info.st_mode):04o}"
+        yield Finding(
+            f"{facts.paths.display(path)} (mode)",
+            Status.WARN,
+            f"{who} can write here (mode {mode}), and so choose what {label} runs",
+            {"path": str(path), "mode": mode},
+            (
+                Remedy(
+                    "close it; tfx changes no mode of an agent's files",
+                    command(facts.paths.home, "chmod", "go-w", path),
+                ),
+            ),
+            MANUAL,
+        )
 
 
 def _parsed(of: Format, data: bytes) -> JsonValue:
@@ -153,7 +189,8 @@ CHECKS = (
         "configuration files parse; hooks lead to programs",
         Explanation(
             "Whether each configuration file of an agent in use parses, by line and column, and"
-            " whether its hooks and status line name files that exist and can run, each once.",
+            " whether its hooks and status line name files that exist and can run, each once;"
+            " whether somebody else may write it or its directory.",
             "Agents ignore a broken file silently; a hook to a removed file blocks every edit.",
             "The files of the catalogue: settings.json, .claude.json, config.toml and so on.",
             "Mend the place that the row names. tfx never resets or rewrites such a file; `--fix`"

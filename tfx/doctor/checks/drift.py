@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
+from tfx.doctor.modes import writers
+from tfx.doctor.words import command
 from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
@@ -32,10 +34,17 @@ def differs(facts: Facts, action: Action, target: str | None = None) -> Finding:
     if action.line:
         details |= {"line": action.line, "column": action.column}
     words = outcome_of(action, removing=False).reason
+    if action.disk is not None and action.disk.mode is not None:
+        details["mode"] = f"{action.disk.mode:04o}"
     status, repair = _judgement(action)
     remedies: tuple[Remedy, ...] = ()
     if repair.fix_class is FixClass.MANUAL:
         remedies = _by_hand(facts, action, details)
+        if open_to := _open_to(action):
+            mode = f"{action.base.mode:04o}" if action.base and action.base.mode else "755"
+            words = f"{open_to} can change what agents run here; {words}"
+            close = command(facts.paths.home, "chmod", mode.lstrip("0"), action.path)
+            remedies = (Remedy("close it", close), *remedies)
     elif repair.actions:
         word = "repair it" if repair.fix_class is FixClass.AUTO else "repair it, after a yes"
         remedies = (Remedy(word, "tfx doctor --fix"),)
@@ -47,6 +56,16 @@ def differs(facts: Facts, action: Action, target: str | None = None) -> Finding:
         remedies,
         repair,
     )
+
+
+def _open_to(action: Action) -> str:
+    """Say who but its owner may write an installed file that agents read or run."""
+    if action.is_entry or action.disk is None or action.base is None:
+        return ""
+    try:
+        return writers(action.path.stat()) if action.disk.mode != action.base.mode else ""
+    except OSError:
+        return ""
 
 
 def five_state(action: Action) -> str:

@@ -58,7 +58,7 @@ def _npm_place(facts: Facts) -> Iterator[Finding]:
     if not away:
         yield Finding(target, Status.OK, "its bin is on the PATH of every shell", details)
         return
-    lost = _lost(facts, place, away)
+    lost = _lost(place, away)
     details["lost"] = [*lost]
     what = f"{listed(lost)} there" if lost else "what npm installs with -g"
     where = listed((cell.label for cell in away), 3)
@@ -77,7 +77,7 @@ def _has(cell: Cell, place: Path) -> bool:
     return any(entry.real == real for entry in cell.entries)
 
 
-def _lost(facts: Facts, place: Path, away: list[Cell]) -> list[str]:
+def _lost(place: Path, away: list[Cell]) -> list[str]:
     """Return the agents in npm's bin that one of these cells finds nowhere."""
     from tfx.agents.catalogue import AGENTS  # noqa: PLC0415  (start-up rule)
     from tfx.shells.binaries import runnable  # noqa: PLC0415
