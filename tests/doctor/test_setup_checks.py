@@ -13,7 +13,7 @@ from tests.doctor.world import Clinic, commands, texts
 from tests.support import bare_env
 from tfx.core import locks
 from tfx.core.paths import Paths
-from tfx.doctor.checks import itself, machine
+from tfx.doctor.checks import itself, machine, runtime
 from tfx.doctor.checks.assets import lock_finding
 from tfx.doctor.model import Status
 from tfx.doctor.modes import writers
@@ -349,9 +349,69 @@ def test_d111_clock_skew_and_a_log_from_the_future() -> None:
 
 
 def test_d112_a_full_or_noexec_temporary_folder() -> None:
-    assert machine.judge_temporary("/tmp", 10**10, noexec=False).status is Status.OK  # noqa: S108
-    assert machine.judge_temporary("/tmp", 10**10, noexec=True).status is Status.WARN  # noqa: S108
-    assert machine.judge_temporary("/tmp", 1024, noexec=False).status is Status.WARN  # noqa: S108
+    assert runtime.judge_temporary("/tmp", 10**10, noexec=False).status is Status.OK  # noqa: S108
+    assert runtime.judge_temporary("/tmp", 10**10, noexec=True).status is Status.WARN  # noqa: S108
+    assert runtime.judge_temporary("/tmp", 1024, noexec=False).status is Status.WARN  # noqa: S108
+
+
+def test_d112_tmpdir_itself_is_looked_at(tmp_path: Path) -> None:
+    def status(place: Path | str) -> Status:
+        return runtime.temporary_folder({"TMPDIR": str(place)}, tmp_path).status
+
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "gone", tmp_path / "file", tmp_path / "pipe", "tests", "gone"):
+        assert status(place) is Status.FAIL
+    assert status(tmp_path) is Status.OK
+    assert runtime.temporary_folder({}, tmp_path).status is Status.OK
+
+
+def test_d112_a_missing_tmpdir_is_a_row_of_the_command(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.env["TMPDIR"] = str(clinic.home / "no such")
+    row = clinic.rows("runtime")["TMPDIR"]
+    assert (row.status, commands(row)) == (Status.FAIL, ["mkdir -p ~/'no such'"])
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "status", "word"),
+    [
+        ("git", "git version 2.4.12", Status.WARN, "needs 2.5"),
+        ("git", "git version 2.39.2 (Apple Git-143)", Status.OK, "git 2.39.2"),
+        ("node", "v20.11.0", Status.WARN, "asks for 22.0.0"),
+        ("node", "v22.2.0", None, "node 22.2.0"),
+    ],
+)
+def test_d90_d112_what_is_too_old_is_a_warning(
+    clinic: Clinic, name: str, says: str, status: Status | None, word: str
+) -> None:
+    program = clinic.bin / name
+    program.write_text(f"#!/bin/sh\necho '{says}'\n")
+    program.chmod(0o755)
+    row = clinic.rows("runtime")[name]
+    assert row.status is status or (status is None and row.status is not Status.WARN)
+    assert status is None or word in row.summary
+
+
+def test_d93_d112_the_tools_are_asked_at_the_same_time(clinic: Clinic) -> None:
+    meet = clinic.root / "meet"
+    meet.mkdir()
+    for name, version in (
+        ("git", "git version 2.39.2"),
+        ("node", "v22.2.0"),
+        ("tmux", "tmux 3.3a"),
+    ):
+        program = clinic.bin / name
+        program.write_text(
+            f"#!/bin/sh\n: >{meet}/{name}\n"
+            f"until [ -e {meet}/git ] && [ -e {meet}/node ] && [ -e {meet}/tmux ]\n"
+            "do sleep 0.02; done\n"
+            f"echo '{version}'\n"
+        )
+        program.chmod(0o755)
+    rows = clinic.rows("runtime")
+    assert (rows["git"].status, rows["tmux"].status) == (Status.OK, Status.OK)
+    assert "22.2.0" in rows["node"].summary
 
 
 def test_d112_what_is_there_is_named(clinic: Clinic) -> None:

@@ -112,6 +112,6 @@ def _runs_on_node(program: Program) -> bool:
 
 
 def _node_version(node: Path, path: str) -> str | None:
-    from tfx.doctor.checks.machine import version_of  # noqa: PLC0415  (start-up rule)
+    from tfx.doctor.checks.runtime import version_of  # noqa: PLC0415  (start-up rule)
 
     return version_of(node, path)
