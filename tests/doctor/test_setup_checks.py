@@ -17,6 +17,9 @@ from tfx.doctor.checks import itself, machine, runtime
 from tfx.doctor.checks.assets import lock_finding
 from tfx.doctor.model import Status
 from tfx.doctor.modes import writers
+from tfx.plan import journal
+from tfx.plan.disk import Spare
+from tfx.plan.state import StateDir
 
 SCRIPT = ".claude/scripts/tfx-route.sh"
 SKILL = ".claude/skills/tfx-setup/SKILL.md"
@@ -338,6 +341,33 @@ def test_d115_only_what_the_journal_names_is_a_leftover(clinic: Clinic) -> None:
     assert {row.status for row in clinic.rows("cache").values()} == {Status.OK}
 
 
+def test_d115_a_log_over_the_limit_is_told(clinic: Clinic) -> None:
+    log = clinic.write(".local/state/tfx/hub/hub.log", b"", 0o600)
+    with log.open("r+b") as file:
+        file.truncate(600 * 1024 * 1024)
+    row = clinic.rows("cache")["~/.local/state/tfx/hub/hub.log"]
+    assert (row.status, "600 MiB" in row.summary) == (Status.WARN, True)
+    assert log.stat().st_size == 600 * 1024 * 1024
+
+
+def test_d115_what_a_cut_off_write_left_is_named_by_the_journal(clinic: Clinic) -> None:
+    run = interrupt(clinic)
+    intent = journal.read(StateDir(clinic.paths.setup_dir).journal(run)).intents[-1]
+    spare = Spare.beside(intent.target, run, intent.number).fresh
+    spare.write_bytes(b"half")
+    row = clinic.rows("cache")[clinic.paths.display(spare)]
+    assert (row.status, commands(row)) == (Status.WARN, ["tfx doctor setup.journal --fix"])
+    assert spare.read_bytes() == b"half"
+
+
+def test_d115_many_crash_logs_are_information(clinic: Clinic) -> None:
+    for number in range(21):
+        clinic.write(f".local/state/tfx/crash/{number}.log", "x", 0o600)
+    row = clinic.rows("cache")["crash logs"]
+    assert (row.status, row.details["count"]) == (Status.INFO, 21)
+    assert commands(row) == ["ls ~/.local/state/tfx/crash"]
+
+
 # machine ----------------------------------------------------------------------------------
 
 
@@ -442,6 +472,13 @@ def test_d113_a_c_locale_is_told(home: Path) -> None:
     assert status(LANG="C") in {Status.INFO, Status.WARN}
     assert status(LANG="C.UTF-8") is Status.OK
     assert status(LC_ALL="de_DE.utf8") is Status.OK
+
+
+def test_d116_certificates_that_are_not_there_are_told(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.env |= {"SSL_CERT_FILE": "/nonexist.pem", "NODE_EXTRA_CA_CERTS": "/etc/passwd"}
+    rows = clinic.rows("network")
+    assert (rows["SSL_CERT_FILE"].status, "NODE_EXTRA_CA_CERTS" in rows) == (Status.WARN, False)
 
 
 def test_d116_the_network_is_asked_on_request_and_never_worse_than_a_warning(

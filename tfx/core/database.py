@@ -6,7 +6,6 @@ Knows nothing of schemas or of what the rows mean.
 from __future__ import annotations
 
 import contextlib
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +13,7 @@ from typing import Final, TypeAlias
 
 import apsw
 
+from tfx.core.files import is_special
 from tfx.core.forks import guard_forks
 from tfx.errors import AccessDenied, NotFound, OperationFailed, StateConflict, TfxError
 
@@ -86,7 +86,6 @@ def open_writer(
     guard_forks(_opened)
     if not create and not path.exists():
         raise NotFound(f"there is no database at {path}", details={"path": str(path)})
-    _refuse_special(path)
     flags = _WRITE_FLAGS | (apsw.SQLITE_OPEN_CREATE if create else 0)
     with errors_typed(str(path)):
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
@@ -200,17 +199,9 @@ def closing(connection: Connection, path: str = "") -> Iterator[None]:
 
 def _refuse_special(path: Path) -> None:
     """Refuse a FIFO, which would be waited for, and whatever else is no file (D-24)."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return  # SQLite says why
-    if not stat.S_ISREG(mode):
-        raise OperationFailed(
-            f"what stands at {path} is no file, so it is no database",
-            code="not-a-file",
-            hint="move it away; the hub makes a new database at its next start",
-            details={"path": str(path)},
-        )
+    if is_special(path):
+        what = f"what stands at {path} is no file, so it is no database"
+        raise OperationFailed(what, code="not-a-file", details={"path": str(path)})
 
 
 def uri(path: Path, query: str) -> str:

@@ -6,12 +6,13 @@ Names and explains them; what each one looks at is in the modules beside it.
 from __future__ import annotations
 
 from tfx.doctor.checks.backups import backups
-from tfx.doctor.checks.database import agreement, database_file, integrity
+from tfx.doctor.checks.database import database_file
 from tfx.doctor.checks.hub_access import credentials, port
 from tfx.doctor.checks.hub_busy import busy
 from tfx.doctor.checks.hub_process import health, state_file
 from tfx.doctor.checks.hub_queues import queues
 from tfx.doctor.checks.hub_work import work
+from tfx.doctor.checks.soundness import agreement, integrity
 from tfx.doctor.model import Check, Explanation, FixClass, Group
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfx.plan.journal import Intent
 
 _MANY_LOGS = 20
+_MIB = 1024 * 1024
 
 
 def owners(facts: Facts) -> Iterator[Finding]:
@@ -156,6 +157,8 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
             (Remedy("`tfx doctor --fix` finishes that run", "tfx doctor setup.journal --fix"),),
             MANUAL,
         )
+    large = list(_large_logs(facts))
+    yield from large
     logs = _files(facts.paths.crash_dir)
     if len(logs) > _MANY_LOGS:
         yield Finding(
@@ -172,8 +175,29 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
     cache = _files(facts.paths.cache_dir)
     size = sum(path.stat().st_size for path in cache)
     details: dict[str, JsonValue] = {"files": len(cache), "bytes": size, "logs": len(logs)}
-    if not spares:
+    if not spares and not large:
         yield Finding("leftovers", Status.OK, f"none; {len(cache)} cached files", details)
+
+
+def _large_logs(facts: Facts) -> Iterator[Finding]:
+    """Yield logs of the hub above the limit that it keeps: something else wrote there (D-115)."""
+    from tfx.hub.daemon.logs import MAX_BYTES  # noqa: PLC0415  (start-up rule)
+
+    for path in _files(facts.paths.hub_dir):
+        size = path.lstat().st_size
+        if ".log" not in path.suffixes or size <= 2 * MAX_BYTES:
+            continue
+        yield Finding(
+            facts.paths.display(path),
+            Status.WARN,
+            f"this log has {size // _MIB} MiB; the hub keeps one to {MAX_BYTES // _MIB} MiB",
+            {"path": str(path), "bytes": size, "limit_bytes": MAX_BYTES},
+            (
+                Remedy("see what fills it", "tfx hub logs"),
+                Remedy("then delete it while the hub is stopped", "tfx hub stop"),
+            ),
+            MANUAL,
+        )
 
 
 def _spares(facts: Facts) -> Iterator[Path]:

@@ -6,6 +6,7 @@ Changes nothing but a temporary folder of its own, which is gone afterwards (D-1
 from __future__ import annotations
 
 import codecs
+import os
 import socket
 import sys
 import time
@@ -23,6 +24,9 @@ MOST_SKEW_S = 5.0
 _ANSWER_S = 2.0
 _HOSTS = ("api.anthropic.com", "api.openai.com")  # no index host is named anywhere in tfx
 _HTTPS = 443
+_BUNDLES_OR_DIRECTORIES = frozenset({"SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"})
+_BUNDLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE")  # fmt: skip
 
 
 def locale(facts: Facts) -> Iterator[Finding]:
@@ -58,6 +62,8 @@ def _is_utf8(encoding: str) -> bool:
 
 def clock(facts: Facts) -> Iterator[Finding]:
     """Yield whether the clock agrees with the file system and with the hub's log (D-111)."""
+    from tfx.hub.store.inspection import last_event  # noqa: PLC0415  (start-up rule)
+
     with folders.scratch("doctor") as scratch:
         probe = scratch / "now"
         before = time.time()
@@ -67,7 +73,7 @@ def clock(facts: Facts) -> Iterator[Finding]:
     now_ms = time.time_ns() // 1_000_000
     database = facts.probe.files.database
     if database.exists():
-        yield judge_log(facts.inspection.last_event_at_ms, now_ms)
+        yield judge_log(last_event(database), now_ms)
 
 
 def judge_skew(skew_s: float) -> Finding:
@@ -104,15 +110,32 @@ def network(facts: Facts) -> Iterator[Finding]:
     """Yield whether the agents' APIs can be reached; never worse than warn (D-116)."""
     env = facts.paths.env
     proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY") if env.get(name)]
-    bundle = next((n for n in ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS") if env.get(n)), None)
+    bundles = [name for name in _BUNDLES if env.get(name)]
     yield Finding(
         "proxy",
         Status.INFO,
         f"{', '.join(proxies)} is set" if proxies else "no proxy variable is set",
-        {"proxy_variables": list(proxies), "ca_bundle_variable": bundle},
+        {"proxy_variables": list(proxies), "ca_bundle_variables": [*bundles]},
     )
+    for name in bundles:
+        yield from _bundle(name, Path(env[name]))
     for host in _HOSTS:
         yield _reach(host, proxied=bool(proxies))
+
+
+def _bundle(name: str, path: Path) -> Iterator[Finding]:
+    """Yield a variable for certificates that leads to none; every connection then fails."""
+    fits = path.is_dir() or path.is_file() if name in _BUNDLES_OR_DIRECTORIES else path.is_file()
+    if fits and os.access(path, os.R_OK):
+        return
+    yield Finding(
+        name,
+        Status.WARN,
+        f"leads to {path}, where no certificates can be read: programs trust nobody",
+        {"variable": name, "path": str(path)},
+        (Remedy(f"correct {name} or unset it", f"unset {name}", "bash"),),
+        MANUAL,
+    )
 
 
 def _reach(host: str, *, proxied: bool) -> Finding:

@@ -116,6 +116,18 @@ def traffic(path: Path) -> Traffic | None:
     )
 
 
+def last_event(path: Path) -> int | None:
+    """Return the newest time in the log of a database; None unless the schema is the current one.
+
+    Raises NotFound, or what opening and reading it raises.
+    """
+    connection = database.open_inspector(path)
+    with contextlib.closing(connection), database.errors_typed(str(path)):
+        if registry.judge(identify(connection)).verdict is not Verdict.CURRENT:
+            return None
+        return _last_event(Reader(connection, SystemClock().now_ms()))
+
+
 def disagreements(path: Path) -> tuple[str, ...]:
     """Return the rows of a stopped hub's database that are not as its log says (EV-P6).
 
