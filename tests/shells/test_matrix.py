@@ -110,6 +110,23 @@ def test_d1_a_matrix_of_all_shells_changes_nothing_in_the_home(world: World) -> 
 
 
 @pytest.mark.shells
+def test_d1_a_configured_fish_that_never_ran_leaves_and_complains_of_nothing(world: World) -> None:
+    world.startup("fish", "")
+    before = tree(world.home)
+    for _ in range(6):  # its first starts race for the data directory
+        cells = world.probe("fish", modes=MODES).cells
+        assert {(cell.status, cell.stderr) for cell in cells} == {(Status.OK, ())}
+        assert tree(world.home) == before
+
+
+@pytest.mark.shells
+def test_d1_what_a_start_up_file_keeps_beside_it_stays(world: World) -> None:
+    world.startup("fish", "mkdir -p ~/.local/share/mine; echo 1 >~/.local/share/mine/x")
+    world.probe("fish", modes=MODES)
+    assert [p.name for p in (world.home / ".local/share").iterdir()] == ["mine"]
+
+
+@pytest.mark.shells
 @pytest.mark.parametrize("line", ["", "readonly HISTFILE\n"])
 def test_a_ksh_that_names_a_history_file_gets_one_line_of_ours(world: World, line: str) -> None:
     world.startup("ksh", f"HISTFILE=$HOME/.history_of_the_user\n{line}")
