@@ -281,3 +281,11 @@ class Agent:
     engine: NodeEngine | None = None
     has_namesakes: bool = False
     config_counts: bool = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that move its settings, each once (S-17)."""
+        places = [self.config, self.skills, *(self.mcp.files if self.mcp is not None else ())]
+        places += [self.hooks.file] if self.hooks is not None else []
+        moved = (place.moved_by for place in places if place is not None)
+        return tuple(dict.fromkeys(each.variable for each in moved if each is not None))

@@ -96,9 +96,12 @@ def probe_matrix(
     timeout_s: float = TIMEOUT_S,
     all_shells: bool = False,
     shells: Sequence[Shell] | None = None,
+    variables: Sequence[str] = (),
     cancel: threading.Event | None = None,
 ) -> Matrix:
     """Ask every chosen shell (D-53; `shells` instead, if given) what the names are.
+
+    The values of `variables`, and of no other, are kept: none may hold a secret.
 
     Takes at most 1.2 times `timeout_s`, leaves no process of the probes' sessions and writes
     nothing in the home. What a start of the user's own shell writes stays written: the caches
@@ -120,6 +123,7 @@ def probe_matrix(
         roots=managers.roots(paths),
         host=host_machine(),
         timeout_s=timeout_s,
+        variables=tuple(variables),
     )
     chosen = choose(paths, all_shells=all_shells) if shells is None else tuple(shells)
     deadline = started + BUDGET * timeout_s

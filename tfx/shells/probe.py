@@ -41,6 +41,7 @@ class Inquiry:
     roots: Mapping[str, tuple[Path, ...]]
     host: str
     timeout_s: float
+    variables: tuple[str, ...] = ()
 
 
 def blank(shell: Shell, mode: Mode | None, status: Status, reason: Reason | None) -> Cell:
@@ -71,7 +72,7 @@ def probe(
 
     Runs for the time-out of the inquiry, or for `left_s` if the whole run has less (D-54).
     """
-    question = Question(flavour, inquiry.names, secrets.token_hex(8))
+    question = Question(flavour, inquiry.names, secrets.token_hex(8), inquiry.variables)
     argv = (str(shell.program), *mode.flags, question.text(inquiry.words))
     home = inquiry.paths.home
     directory = _usual_directory(flavour, inquiry.paths)
@@ -149,6 +150,7 @@ def _answered(cell: Cell, question: Question, output: bytes, inquiry: Inquiry) -
         cell,
         status=Status.OK,
         path_text=answer.path,
+        variables=answer.variables,
         entries=entries,
         names=tuple(
             resolve(name, said, entries, home, host=inquiry.host)

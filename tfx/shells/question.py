@@ -104,11 +104,13 @@ class Answer:
     """What lay between the marks.
 
     `path` is None when the shell does not export PATH; `directory` is where it keeps its files.
-    The rest of its environment is not kept: it may hold secrets.
+    `variables` are those that were asked for; the rest of its environment is not kept: it may
+    hold secrets.
     """
 
     path: str | None = None
     directory: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Said] = field(default_factory=dict)
 
 
@@ -119,6 +121,7 @@ class Question:
     flavour: Flavour
     names: tuple[str, ...]
     nonce: str
+    variables: tuple[str, ...] = ()
 
     @property
     def begin(self) -> bytes:
@@ -153,6 +156,7 @@ class Question:
         return Answer(
             path=records.get("PATH"),
             directory=records.get("D:") or None,
+            variables={name: records[name] for name in self.variables if name in records},
             names={
                 name: self.flavour.read(text) if text is not None else unclear
                 for name in self.names

@@ -6,13 +6,14 @@ Reads only; shows places and names of programs, never values.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx.core.files import read_plain
 from tfx.doctor.checks.hooks import hooks_of
+from tfx.doctor.checks.presence import reads_files
 from tfx.doctor.checks.registration import registration
 from tfx.doctor.checks.servers import servers
 from tfx.doctor.checks.skills import skills
@@ -28,7 +29,7 @@ from tfx.doctor.model import (
     Status,
 )
 from tfx.doctor.modes import writers
-from tfx.doctor.words import command
+from tfx.doctor.words import command, listed
 from tfx.errors import BeyondLimits, JsonValue, UnparsableFile
 
 if TYPE_CHECKING:
@@ -54,19 +55,66 @@ def shared_files(facts: Facts) -> tuple[Shared, ...]:
     found: dict[Path, Shared] = {}
     for one in facts.in_use:
         agent = one.agent
-        if agent.mcp is not None and agent.mcp.format.value != "yaml":
-            of = Format(agent.mcp.format.value)
-            for path in agent.mcp.existing(facts.paths):
-                found.setdefault(path, Shared(agent, path, of))
-        if agent.hooks is not None:
-            path = agent.hooks.file.resolve(facts.paths)
-            if path.exists():
-                found.setdefault(path, Shared(agent, path, Format.JSON))
+        elsewhere = (facts.live_paths(agent, program.cell) for program in one.programs)
+        for paths in (facts.paths, *elsewhere):
+            if agent.mcp is not None and agent.mcp.format.value != "yaml":
+                of = Format(agent.mcp.format.value)
+                for path in agent.mcp.existing(paths):
+                    found.setdefault(path, Shared(agent, path, of))
+            if agent.hooks is not None:
+                path = agent.hooks.file.resolve(paths)
+                if path.exists():
+                    found.setdefault(path, Shared(agent, path, Format.JSON))
     return tuple(found.values())
+
+
+def _moved(facts: Facts) -> Iterator[Finding]:
+    """Yield variables by which an agent started in a shell has other settings than tfx sees."""
+    for one in facts.in_use:
+        for name in one.agent.variables:
+            told = facts.paths.env.get(name, "")
+            other: dict[str, list[str]] = {}
+            for cell in facts.matrix.cells:
+                value = cell.variables.get(name, "")
+                if cell.path_text is not None and reads_files(cell) and value != told:
+                    other.setdefault(value, []).append(cell.label)
+            if other:
+                yield _elsewhere(facts, one.agent, name, told, other)
+
+
+def _elsewhere(
+    facts: Facts, agent: Agent, name: str, told: str, other: Mapping[str, list[str]]
+) -> Finding:
+    values = {value: cells for value, cells in other.items() if value}
+    details: dict[str, JsonValue] = {
+        "tfx": told or None,
+        "shells": {v: [*c] for v, c in other.items()},
+    }
+    target = f"{agent.name} {name}"
+    if not values:
+        summary = f"only this session sets it: from a new shell {agent.label} has other settings"
+        return Finding(target, Status.INFO, summary, details)
+    value, cells = next(iter(values.items()))
+    seen = f"tfx looks at {told}" if told else "tfx does not see it"
+    return Finding(
+        target,
+        Status.WARN,
+        f"is {value} in {listed(cells, 2)}; {seen}",
+        details,
+        (
+            Remedy(
+                "run tfx in that shell, or set it here too",
+                f"export {name}={command(facts.paths.home, value)}",
+                "bash",
+            ),
+        ),
+        MANUAL,
+    )
 
 
 def settings(facts: Facts) -> Iterator[Finding]:
     """Yield what is wrong inside each configuration file, with line and column (D-104)."""
+    yield from _moved(facts)
     shared_ones = shared_files(facts)
     yield from _writable_by_others(facts, shared_ones)
     for shared in shared_ones:
