@@ -59,6 +59,14 @@ def test_d83_d95_d171_a_newer_copy_in_front_is_information_only(empty: Clinic) -
     assert found(empty, "cli.duplicates").status is Status.INFO
 
 
+def test_d83_d171_two_copies_of_one_version_are_information(empty: Clinic) -> None:
+    one, two = native(empty, "2.1.9", directory="a"), native(empty, "2.1.9", directory="b")
+    empty.write(".bash_profile", f'export PATH="{one.parent}:$PATH"\n')
+    empty.write(".bashrc", f'export PATH="{two.parent}:$PATH"\n')
+    row = found(empty, "cli.duplicates")
+    assert (row.status, "2 copies of one version" in row.summary) == (Status.INFO, True)
+
+
 def test_d151_different_copies_in_different_shells_are_listed_with_hash_r(empty: Clinic) -> None:
     old, new = native(empty, "2.0.1", directory="a"), native(empty, "2.1.9", directory="b")
     empty.write(".bash_profile", f'export PATH="{old.parent}:$PATH"\n')
@@ -121,6 +129,12 @@ def test_d90_d97_below_the_minimum_is_a_warning_that_names_the_ability(empty: Cl
     assert row.status is Status.WARN
     assert "2.0.1 is old" in row.summary
     assert "skills" in json.dumps(dict(row.details))
+
+
+def test_d97_an_ability_that_nobody_may_use_is_information(empty: Clinic) -> None:
+    empty.everywhere(native(empty, "2.1.50").parent)
+    row = found(empty, "cli.version")
+    assert (row.status, "if you use it" in row.summary) == (Status.INFO, True)
 
 
 def test_d97_new_enough_is_ok(empty: Clinic) -> None:

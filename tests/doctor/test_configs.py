@@ -161,7 +161,9 @@ def test_d174_the_live_directory_is_resolved_by_the_hosts_own_rules(claude: Clin
     claude.write(SETTINGS, "{broken")
     other = claude.write("elsewhere/settings.json", "{}").parent
     claude.env["CLAUDE_CONFIG_DIR"] = str(other)
-    assert set(claude.rows("settings.json")) == {"~/elsewhere/settings.json"}
+    rows = claude.rows("settings.json")
+    assert set(rows) == {"~/elsewhere/settings.json", "claude CLAUDE_CONFIG_DIR"}
+    assert rows["claude CLAUDE_CONFIG_DIR"].status is Status.INFO
 
 
 # skills -----------------------------------------------------------------------------------

@@ -231,11 +231,15 @@ class VersionRule:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The first version of a client with an ability tfx relies on (D-90)."""
+    """The first version of a client with an ability tfx relies on (D-90).
+
+    `conditional`: who does not use the ability misses nothing, and tfx cannot tell who does.
+    """
 
     ability: str
     version: str
     evidence: Evidence
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,13 @@ def _partly(
         details["read only where it is found"] = only
     found = listed((cell.label for cell in seen.found), 3)
     only_here = {cell.label for cell in seen.shell_only}
-    summary = f"not found in {listed((cell.label for cell in away), 3)}; found in {found}"
+    nowhere = [cell.label for cell in away if cell.label not in only_here]
+    summary = f"found in {found}"
+    if nowhere:
+        summary = f"not found in {listed(nowhere, 3)}; {summary}"
     if only_here:
-        summary = f"alias or function in {listed(sorted(only_here), 2)}, so {summary}"
+        what = f"alias or function in {listed(sorted(only_here), 2)}"
+        summary = f"{what}: scripts and other programs cannot use it; {summary}"
     if lost:
         summary = f"{summary}; the route script needs it"
         details["route script"] = (
