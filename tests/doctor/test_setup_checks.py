@@ -53,6 +53,12 @@ def test_d103_crlf_in_a_script_is_named(clinic: Clinic) -> None:
     assert found.fix == {"class": "M"}
 
 
+def test_d103_crlf_where_python_is_named_stops_nothing(clinic: Clinic) -> None:
+    hud = clinic.home / ".claude/hud/tfx-hud.py"
+    hud.write_bytes(hud.read_bytes().replace(b"\n", b"\r\n"))
+    assert "cannot run" not in clinic.rows("assets.manifest")["~/.claude/hud/tfx-hud.py"].summary
+
+
 def test_d103_d179_deleted_is_left_with_restore(clinic: Clinic) -> None:
     (clinic.home / SCRIPT).unlink()
     assert state(clinic, SCRIPT) == ("deleted", Status.WARN, "M")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tfx.core.listen import End, Heard, listen
 from tfx.core.paths import Paths
+from tfx.shells.binaries import host_machine, inspect, unreachable
 from tfx.shells.cell import Cell, Reason, Resolution, Status
 from tfx.shells.flavours import FISH, Alternatives, Flavour, Mode
 from tfx.shells.names import Said
@@ -74,6 +75,9 @@ def probe(
     """
     question = Question(flavour, inquiry.names, secrets.token_hex(8), inquiry.variables)
     argv = (str(shell.program), *mode.flags, question.text(inquiry.words))
+    if (obstacle := _cannot_start(shell.program)) is not None:
+        cell = blank(shell, mode, Status.UNKNOWN, Reason.SPAWN_ERROR)
+        return replace(cell, argv=argv, stderr=(obstacle,))
     home = inquiry.paths.home
     directory = _usual_directory(flavour, inquiry.paths)
     cell = _with_files(blank(shell, mode, Status.UNKNOWN, None), home, directory)
@@ -82,7 +86,7 @@ def probe(
         return replace(cell, reason=Reason.CANCELLED if cancel.is_set() else Reason.DEADLINE)
     try:
         heard = listen(
-            argv,
+            (*inquiry.words.keeper, *argv),
             env=env,
             cwd=home,
             until=question.end,
@@ -102,6 +106,12 @@ def probe(
         outlived=heard.outlived,
     )
     return cell if cell.reason else _answered(cell, question, heard.stdout, inquiry)
+
+
+def _cannot_start(program: Path) -> str | None:
+    """Say why a shell would not be started; its keeper would take its text for a script."""
+    fault = unreachable(program) or inspect(program, search=lambda _: program, host=host_machine())
+    return None if fault is None else f"{fault.fault.value}: {fault.about}"
 
 
 def classify(heard: Heard, begin: bytes, *, cut: bool) -> Reason | None:

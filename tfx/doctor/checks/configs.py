@@ -271,7 +271,7 @@ CHECKS = (
         Explanation(
             "Whether each stdio server in an agent's own MCP file starts and answers"
             " `initialize`. It runs in an empty scratch home with the variables of its entry, and"
-            " is ended with all its children after one answer.",
+            " is ended after one answer with all its children but those in sessions of their own.",
             "One server that does not start can hold up or break every session of its agent.",
             "The agents' MCP files; the server itself, which may do what it likes. One that npx,"
             " uvx, docker or the like would fetch is started with --network only.",

@@ -135,5 +135,5 @@ def _crlf(action: Action) -> str:
         data = read_plain(action.path)
     except OSError:
         return ""
-    broken = action.path.suffix in {".sh", ".py"} and _CRLF in data
+    broken = action.path.suffix == ".sh" and _CRLF in data  # Python is named in its entries
     return " (its lines end in CRLF, so it cannot run)" if broken else ""

@@ -33,11 +33,16 @@ def places(facts: Facts) -> Iterator[Finding]:
 
     in_use = {one.agent.name: one.binary for one in facts.in_use}
     manifest = _manifest(facts)
-    for agent in AGENTS:
-        if agent.name in in_use:
-            yield _used(facts, agent, in_use[agent.name], manifest)
-        else:
-            yield _unused(facts, agent, manifest)
+    rows = [
+        _used(facts, agent, in_use[agent.name], manifest)
+        if agent.name in in_use
+        else _unused(facts, agent, manifest)
+        for agent in AGENTS
+    ]
+    if all(row.status is Status.SKIP for row in rows):
+        summary = f"none of the {len(rows)} agents that tfx knows is here"
+        yield Finding("agents", Status.INFO, summary, {"known": [row.target for row in rows]})
+    yield from rows
 
 
 def _manifest(facts: Facts) -> Manifest | None:

@@ -1,6 +1,6 @@
 """`mcp.servers` (--deep): do the stdio MCP servers of others start and answer `initialize`.
 
-Starts each for one answer in a scratch home and ends it with all its children; shows no
+Starts each for one answer in a scratch home and ends its whole session; shows no
 argument, no variable and no answer of a server.
 """
 
@@ -211,6 +211,7 @@ def judge(server: Server, heard: Heard, timeout_s: float) -> Finding:
     answer = _answered(heard.stdout)
     noise = sum(_message(line) is None for line in heard.stdout.split(b"\n") if line.strip())
     details = _details(server) | {"duration_ms": heard.duration_ms, "foreign_lines": noise}
+    details["outlived"] = heard.outlived
     if answer is None:
         return _silent(server, heard, timeout_s, details)
     if not isinstance(answer.get("result"), dict):
@@ -219,6 +220,10 @@ def judge(server: Server, heard: Heard, timeout_s: float) -> Finding:
     if noise:
         summary = f"answers, but writes {noise} lines that are no message to its standard output"
         remedy = Remedy("let it log to standard error; some clients give up on such a line")
+        return Finding(server.target, Status.WARN, summary, details, (remedy,), MANUAL)
+    if heard.outlived:
+        summary = "answers; something it started in a session of its own still runs"
+        remedy = Remedy("look for it with `ps`; tfx ends only what stays in the server's session")
         return Finding(server.target, Status.WARN, summary, details, (remedy,), MANUAL)
     return Finding(server.target, Status.OK, "starts and answers `initialize`", details)
 
