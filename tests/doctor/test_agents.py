@@ -302,5 +302,17 @@ def test_d101_where_a_keyring_may_hold_it_nothing_is_known(tmp_path: Path) -> No
     assert found(clinic, "cli.auth", "codex").status is Status.UNKNOWN
 
 
+def test_d101_a_provider_of_opencode_is_told_by_names_only(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path, "opencode").everywhere()
+    row = found(clinic, "cli.auth", "opencode")
+    assert (row.status, "no login seen" in row.summary) == (Status.INFO, True)
+    clinic.write(".config/opencode/opencode.json", '{"provider": {"x": {"apiKey": "canary-4711"}}}')
+    row = found(clinic, "cli.auth", "opencode")
+    assert (row.status, "canary" in texts(row)) == (Status.UNKNOWN, False)
+    clinic.env["OPENROUTER_API_KEY"] = "canary-4711"
+    row = found(clinic, "cli.auth", "opencode")
+    assert (row.status, "OPENROUTER_API_KEY is set" in row.summary) == (Status.OK, True)
+
+
 def test_d85_the_real_fixture_of_support_is_npm(clinic: Clinic) -> None:
     assert found(clinic, "cli.method").details["method"] == "npm"

@@ -294,6 +294,18 @@ def test_d103_d171_the_private_group_of_a_user_is_nobody_else(tmp_path: Path) ->
     assert writers(os.stat_result(values)) == "its group"
 
 
+def test_s108_a_home_that_was_moved_after_setup_is_told(clinic: Clinic) -> None:
+    assert "home" not in clinic.rows("assets.manifest")
+    old = clinic.home
+    new = old.with_name("new-home")
+    old.rename(new)
+    clinic.home, clinic.env["HOME"] = new, str(new)
+    clinic.everywhere()
+    row = clinic.rows("assets.manifest")["home"]
+    assert (row.status, commands(row)) == (Status.WARN, ["tfx setup"])
+    assert str(old) in row.details.get("message", row.summary)
+
+
 # perm, cache ------------------------------------------------------------------------------
 
 

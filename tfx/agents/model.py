@@ -206,13 +206,15 @@ class Auth:
     """What shows a login without running the client or reading a secret (S-13, D-101).
 
     `elsewhere` names a further store that cannot be seen; then absence proves nothing. It may
-    hold on the `sys.platform` values of `elsewhere_on` only.
+    hold on the `sys.platform` values of `elsewhere_on` only. `config_key` is the top-level key of
+    the agent's own settings without which that further store is empty.
     """
 
     files: tuple[LoginFile, ...] = ()
     variables: tuple[str, ...] = ()
     elsewhere: str | None = None
     elsewhere_on: tuple[str, ...] = ()
+    config_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ CHECKS = (
             "Whether each backup is finished and as long as its manifest says (with --deep: read"
             " from its digest to its last index), private, and how old the newest one is.",
             "Only a backup that still verifies brings messages back after damage or a mistake.",
-            "Manifests, sizes and modes in tfx's own backup directory, not in one that you named"
+            "Manifests, sizes and modes in tfx's own backup directory and in those that you named"
             " by --backup-dir; the number and the last time of messages in the database.",
             "`tfx backup create`, `tfx backup verify`, `tfx backup prune`.",
         ),
