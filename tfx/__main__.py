@@ -1,7 +1,8 @@
 """The entry point: `tfx` and `python -m tfx`.
 
 Answers `--version` and `--help` by itself (D-182), runs the bridge without the command tree (K-21),
-and hands everything else to that tree. Ctrl-C exits 130 also while modules are loaded (K-9).
+and hands everything else to that tree. Ctrl-C exits 130 also while modules are loaded (K-9);
+SIGTERM and SIGHUP do what Ctrl-C does.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def _run(arguments: list[str]) -> int:
         from tfx.hub.bridge.run import main as bridge  # noqa: PLC0415  (neither typer nor msgspec)
 
         return bridge(arguments[2:])
-    from tfx.cli.entry import run  # noqa: PLC0415  (the fast path above needs none of it)
+    from tfx.core import ending  # noqa: PLC0415  (the fast path above needs none of it)
+
+    ending.as_interrupts()
+    from tfx.cli.entry import run  # noqa: PLC0415  (the same)
 
     return run(arguments)
 

@@ -106,6 +106,10 @@ class UnparsableFile(TfxError):
     exit = Exit.REFUSED
 
 
+class BeyondLimits(UnparsableFile):
+    """A shared file is larger or deeper than tfx reads; others may well read it (S-66, D-166)."""
+
+
 class RefusedText(TfxError):
     """A text holds what its receiver cannot take unchanged, a NUL byte for one (R-4)."""
 

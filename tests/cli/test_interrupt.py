@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import bare_env, tfx
+from tests.support import Machine, bare_env, tfx
 
 # Sends the signal of Ctrl-C in the moment in which a module is looked for.
 SITE = """
@@ -54,3 +54,40 @@ def test_k9_an_interrupt_of_nobody_who_listens_exits_130_too(home: Path, tmp_pat
         timeout=60,
     )
     assert done.returncode == 128 + signal.SIGINT
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_d49_another_word_to_end_is_an_interrupt_and_then_that_death(
+    home: Path, tmp_path: Path, signum: signal.Signals
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SITE.replace("SIGINT", signum.name))
+    env = bare_env(home, PYTHONPATH=str(tmp_path), INTERRUPT_AT="tfx.setup.inventory")
+    ran = tfx(home, "list", env=env)
+    assert (ran.code, ran.out, ran.err) == (-signum, "", "interrupted\n")
+
+
+def test_d49_a_hang_up_that_is_ignored_stays_so(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SITE.replace("SIGINT", "SIGHUP"))
+    env = bare_env(home, PYTHONPATH=str(tmp_path), INTERRUPT_AT="tfx.setup.inventory")
+    ran = tfx(home, "list", env=env, command=("nohup", sys.executable, "-m", "tfx"))
+    assert ran.code == 0
+
+
+# Sends the signal while the first settings file is put in its place.
+AT_RENAME = """
+import os, signal, sys
+def heard(event, words):
+    if event in {"os.rename", "os.link"} and str(words[1]).endswith("settings.json"):
+        os.kill(os.getpid(), signal.SIGTERM)
+sys.addaudithook(heard)
+"""
+
+
+def test_d49_a_run_of_setup_that_is_ended_leaves_nothing_half_done(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "claude")
+    (tmp_path / "sitecustomize.py").write_text(AT_RENAME)
+    ran = machine.setup(PYTHONPATH=str(tmp_path))
+    assert (ran.code, ran.out) == (-signal.SIGTERM, "")
+    seen = machine.tfx("doctor", "setup.journal", "setup.lock", "--json").data["rows"]
+    assert [each["status"] for each in seen] == ["ok", "ok"]
+    assert machine.setup().code == 0

@@ -59,6 +59,14 @@ def test_d83_d95_d171_a_newer_copy_in_front_is_information_only(empty: Clinic) -
     assert found(empty, "cli.duplicates").status is Status.INFO
 
 
+def test_d83_d171_two_copies_of_one_version_are_information(empty: Clinic) -> None:
+    one, two = native(empty, "2.1.9", directory="a"), native(empty, "2.1.9", directory="b")
+    empty.write(".bash_profile", f'export PATH="{one.parent}:$PATH"\n')
+    empty.write(".bashrc", f'export PATH="{two.parent}:$PATH"\n')
+    row = found(empty, "cli.duplicates")
+    assert (row.status, "2 copies of one version" in row.summary) == (Status.INFO, True)
+
+
 def test_d151_different_copies_in_different_shells_are_listed_with_hash_r(empty: Clinic) -> None:
     old, new = native(empty, "2.0.1", directory="a"), native(empty, "2.1.9", directory="b")
     empty.write(".bash_profile", f'export PATH="{old.parent}:$PATH"\n')
@@ -121,6 +129,12 @@ def test_d90_d97_below_the_minimum_is_a_warning_that_names_the_ability(empty: Cl
     assert row.status is Status.WARN
     assert "2.0.1 is old" in row.summary
     assert "skills" in json.dumps(dict(row.details))
+
+
+def test_d97_an_ability_that_nobody_may_use_is_information(empty: Clinic) -> None:
+    empty.everywhere(native(empty, "2.1.50").parent)
+    row = found(empty, "cli.version")
+    assert (row.status, "if you use it" in row.summary) == (Status.INFO, True)
 
 
 def test_d97_new_enough_is_ok(empty: Clinic) -> None:
@@ -220,7 +234,29 @@ def test_d100_a_native_installer_and_brew_are_told_apart(empty: Clinic) -> None:
     assert found(empty, "cli.method").details["method"] == "brew"
 
 
-def test_d143_d152_npm_that_would_update_another_copy(empty: Clinic) -> None:
+@pytest.mark.parametrize("line", ["prefix=~/npmstuff", "prefix = ${HOME}/npmstuff"])
+def test_d100_d143_npms_prefix_is_compared_with_each_cell(empty: Clinic, line: str) -> None:
+    codex = script(empty.home / "npmstuff/bin", "codex", SAYS.format("0.171.0"))
+    empty.write(".npmrc", f"registry=x\n{line}\n")
+    rows = empty.rows("cli.method", "cli.matrix")
+    row = rows["npm prefix ~/npmstuff"]
+    assert (row.status, "codex there cannot be found" in row.summary) == (Status.WARN, True)
+    assert 'export PATH="$HOME/npmstuff/bin:$PATH"' in commands(row)
+    assert "present under npm prefix" in rows["codex"].summary
+
+    empty.write(".bashrc", f'export PATH="{codex.parent}:$PATH"\n')
+    row = empty.rows("cli.method")["npm prefix ~/npmstuff"]
+    assert row.details["not_in"] == ["bash -lc", "bash -lic"]
+    empty.everywhere(empty.home / "npmstuff/../npmstuff/bin/")
+    assert empty.rows("cli.method")["npm prefix ~/npmstuff"].status is Status.OK
+
+
+def test_d100_d143_an_npm_prefix_that_holds_no_agent_is_information(empty: Clinic) -> None:
+    empty.env["NPM_CONFIG_PREFIX"] = "~/npmstuff"
+    assert empty.rows("cli.method")["npm prefix ~/npmstuff"].status is Status.INFO
+
+
+def test_d152_npm_that_would_update_another_copy(empty: Clinic) -> None:
     package = npm_package(empty.root / "npm", CLAUDE, "2.1.0", "claude")
     script(empty.root / "tools", "npm", "exit 9")
     empty.everywhere(package.parent, empty.root / "tools")
@@ -264,6 +300,18 @@ def test_d101_a_variable_is_named_never_shown(empty: Clinic) -> None:
 def test_d101_where_a_keyring_may_hold_it_nothing_is_known(tmp_path: Path) -> None:
     clinic = Clinic(tmp_path, "codex").everywhere()
     assert found(clinic, "cli.auth", "codex").status is Status.UNKNOWN
+
+
+def test_d101_a_provider_of_opencode_is_told_by_names_only(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path, "opencode").everywhere()
+    row = found(clinic, "cli.auth", "opencode")
+    assert (row.status, "no login seen" in row.summary) == (Status.INFO, True)
+    clinic.write(".config/opencode/opencode.json", '{"provider": {"x": {"apiKey": "canary-4711"}}}')
+    row = found(clinic, "cli.auth", "opencode")
+    assert (row.status, "canary" in texts(row)) == (Status.UNKNOWN, False)
+    clinic.env["OPENROUTER_API_KEY"] = "canary-4711"
+    row = found(clinic, "cli.auth", "opencode")
+    assert (row.status, "OPENROUTER_API_KEY is set" in row.summary) == (Status.OK, True)
 
 
 def test_d85_the_real_fixture_of_support_is_npm(clinic: Clinic) -> None:

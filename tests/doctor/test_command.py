@@ -58,7 +58,6 @@ def test_a_clean_machine_right_after_setup_has_no_failure(clinic: Clinic) -> Non
         ),
         (("--only", "locale", "--only", "time"), {"locale", "time"}),
         (("machine", "--skip", "time", "--skip", "runtime"), {"locale"}),
-        (("locale", "--skip", "locale"), set()),
     ],
 )
 def test_d2_d3_checks_by_id_group_and_pattern(
@@ -73,6 +72,20 @@ def test_d2_a_check_that_is_off_runs_when_it_is_named(tmp_path: Path) -> None:
     clinic = Clinic(tmp_path)
     assert by_target(clinic.doctor("db.*"), "db.log") == {}
     assert set(by_target(clinic.doctor("db.log"), "db.log")) == {"log"}
+
+
+@pytest.mark.parametrize("words", [("locale", "--skip", "locale"), ("--skip", "*", "--strict")])
+def test_d3_d14_where_skip_leaves_nothing_it_is_a_usage_error(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    ran = Clinic(tmp_path).doctor(*words)
+    assert (ran.code, ran.document["problems"][0]["code"]) == (2, "no-check")
+
+
+def test_k47_a_machine_without_agents_is_told_in_one_line(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    ran = clinic.tfx("doctor", "cli.matrix", PATH="/usr/bin:/bin")
+    assert (ran.code, "agents that tfx knows is here" in ran.out) == (0, True)
 
 
 @pytest.mark.parametrize("words", [("cli.matrx",), ("--only", "matrix"), ("--skip", "lokale")])

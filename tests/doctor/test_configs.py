@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.doctor.world import Clinic, commands, texts
+from tests.doctor.world import PROFILES, Clinic, commands, texts
 from tfx.doctor.model import Status
 
 SETTINGS = ".claude/settings.json"
@@ -45,6 +45,30 @@ def test_d104_d124_d165_a_broken_file_fails_with_line_and_column(
     assert "ignores the whole file" in texts(found)
     assert isinstance(found.details["line"], int)
     assert (claude.home / SETTINGS).read_text() == text
+
+
+def test_d174_the_settings_of_a_shells_own_variable_are_looked_at(clinic: Clinic) -> None:
+    clinic.write("cc/settings.json", "{ broken")
+    with (clinic.home / ".bash_profile").open("a") as file:
+        file.write("export CLAUDE_CONFIG_DIR=$HOME/cc CANARY=canary-4711\n")
+    looked = clinic.look("settings.json").data
+    found = {row.target: row for row in looked.rows}
+    moved = found["claude CLAUDE_CONFIG_DIR"]
+    assert moved.status is Status.WARN
+    assert moved.summary.startswith("is ~/cc in bash -lc")
+    assert commands(moved) == ["export CLAUDE_CONFIG_DIR=~/cc"]
+    assert found["~/cc/settings.json"].status is Status.FAIL
+    assert "canary" not in repr(looked)
+
+    clinic.env["CLAUDE_CONFIG_DIR"] = str(clinic.home / "cc")
+    for name in PROFILES:
+        with (clinic.home / name).open("a") as file:
+            file.write("export CLAUDE_CONFIG_DIR=$HOME/cc\n")
+    assert "claude CLAUDE_CONFIG_DIR" not in clinic.rows("settings.json")
+    clinic.env["CLAUDE_CONFIG_DIR"] = str(clinic.home / "other")
+    assert clinic.rows("settings.json")["claude CLAUDE_CONFIG_DIR"].status is Status.WARN
+    clinic.everywhere()
+    assert clinic.rows("settings.json")["claude CLAUDE_CONFIG_DIR"].status is Status.INFO
 
 
 def test_d104_each_agents_file_is_read_in_its_own_dialect(tmp_path: Path) -> None:
@@ -137,7 +161,9 @@ def test_d174_the_live_directory_is_resolved_by_the_hosts_own_rules(claude: Clin
     claude.write(SETTINGS, "{broken")
     other = claude.write("elsewhere/settings.json", "{}").parent
     claude.env["CLAUDE_CONFIG_DIR"] = str(other)
-    assert set(claude.rows("settings.json")) == {"~/elsewhere/settings.json"}
+    rows = claude.rows("settings.json")
+    assert set(rows) == {"~/elsewhere/settings.json", "claude CLAUDE_CONFIG_DIR"}
+    assert rows["claude CLAUDE_CONFIG_DIR"].status is Status.INFO
 
 
 # skills -----------------------------------------------------------------------------------

@@ -283,3 +283,24 @@ def test_texts_name_no_message(clinic: Clinic, hub: RunningHub) -> None:
     hub.call("publish", from_="agent-1", to="agent-2", topic="x", payload={"canary": "4711"})
     shutil.rmtree(backed_up(clinic) / "none", ignore_errors=True)
     assert all("4711" not in texts(each) for each in rows(clinic, deep=True).values())
+
+
+def test_u76_a_backup_in_a_named_directory_is_looked_at_while_it_is_there(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    assert hub.files.database.exists()
+    store = clinic.home / "my backups"
+    made = clinic.tfx("backup", "create", "--backup-dir", str(store), "--json")
+    assert made.code == 0, made.out
+    directory = Path(made.data["backup_directory"])
+    newest = rows(clinic)["newest backup"]
+    assert (newest.status, newest.details["path"]) == (Status.OK, clinic.paths.display(directory))
+    next(directory.glob("*.db")).unlink()
+    assert of(clinic, directory).status is Status.WARN
+    shutil.rmtree(store)
+    assert "newest backup" not in rows(clinic)
+    noted = clinic.paths.backup_stores
+    assert noted.exists()
+    hub.end()
+    assert clinic.tfx("setup", "--remove", "--purge", "--yes").code == 0
+    assert not noted.exists()

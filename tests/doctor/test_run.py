@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -256,14 +257,43 @@ def test_d26_a_heartbeat_names_what_runs_on_a_terminal_only(tmp_path: Path) -> N
     assert clinic.tfx("doctor", "shell.rc").err == ""
 
 
-def test_d14_d16_an_interrupt_is_130_and_leaves_no_process(tmp_path: Path) -> None:
+def test_d26_the_heartbeat_beats_after_two_seconds_and_then_every_two(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.write(".profile", "sleep 4.6\n")
+    told = re.findall(r"checking shell.rc … (\d+) s", _terminal(clinic, "shell.rc"))
+    seconds = [int(each) for each in told]
+    assert min(seconds) >= 2
+    assert len(set(seconds)) == len(seconds) > 1
+
+
+@pytest.mark.parametrize(
+    ("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGHUP, -1)]
+)
+def test_d14_d16_d49_whatever_word_ends_it_leaves_no_process(
+    tmp_path: Path, signum: int, code: int
+) -> None:
     clinic = Clinic(tmp_path, "claude").everywhere()
     mark = clinic.root / "pids"
     program = (clinic.bin / "claude").resolve()
     program.write_text(f"#!/bin/sh\necho $$ >>{mark}\nsleep 60\n")
     (program.parents[1] / "package.json").unlink()
+    started, ended = _ended_by(signum, clinic, mark, "cli.exec")
+    assert (ended, [pid for pid in started if not gone(pid)]) == (code, [])
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_d49_the_shells_end_too(tmp_path: Path, signum: int) -> None:
+    clinic = Clinic(tmp_path, "claude").everywhere()
+    mark = clinic.root / "pids"
+    clinic.write(".bashrc", f"sh -c 'echo $$; exec sleep 60' >>{mark}\n")
+    started, ended = _ended_by(signum, clinic, mark, "shells")
+    assert (ended, [pid for pid in started if not gone(pid)]) == (-signum, [])
+
+
+def _ended_by(signum: int, clinic: Clinic, mark: Path, check: str) -> tuple[list[int], int]:
+    """End doctor once its probe has written its pid; which ones, and how doctor ended."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tfx", "doctor", "cli.exec", "--json", "--timeout", "100"],
+        [sys.executable, "-m", "tfx", "doctor", check, "--json", "--timeout", "100"],
         env=clinic.env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -272,10 +302,9 @@ def test_d14_d16_an_interrupt_is_130_and_leaves_no_process(tmp_path: Path) -> No
         until = time.monotonic() + 60
         while not (mark.exists() and mark.read_text()) and time.monotonic() < until:
             time.sleep(0.02)
-        os.kill(child.pid, signal.SIGINT)
+        os.kill(child.pid, signum)
         child.communicate(timeout=60)
-    assert child.returncode == 130
-    assert all(gone(int(pid)) for pid in mark.read_text().split())
+    return [int(pid) for pid in mark.read_text().split()], child.returncode
 
 
 def test_d12_nothing_beyond_this_machine_is_asked_by_default() -> None:

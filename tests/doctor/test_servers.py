@@ -227,3 +227,15 @@ def test_an_interrupt_leaves_no_server_and_no_folder(claude: Clinic) -> None:
         assert child.wait(60) == 130
     assert gone(seen(claude)["pid"])
     assert list(temporary.iterdir()) == []
+
+
+def test_d69_what_a_server_leaves_in_a_session_of_its_own_is_told(claude: Clinic) -> None:
+    mark = claude.home / "tools/child"
+    child = (
+        "import subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    )
+    child += f"open({str(mark)!r}, 'w').write(str(child.pid))\n"
+    registered(claude, github={"command": str(program(claude, child + ANSWER + STAY))})
+    found = look(claude)
+    os.kill(int(mark.read_text()), signal.SIGKILL)
+    assert (found.status, "still runs" in found.summary) == (Status.WARN, True)

@@ -13,9 +13,13 @@ from tests.doctor.world import Clinic, commands, texts
 from tests.support import bare_env
 from tfx.core import locks
 from tfx.core.paths import Paths
-from tfx.doctor.checks import itself, machine
+from tfx.doctor.checks import itself, machine, runtime
 from tfx.doctor.checks.assets import lock_finding
 from tfx.doctor.model import Status
+from tfx.doctor.modes import writers
+from tfx.plan import journal
+from tfx.plan.disk import Spare
+from tfx.plan.state import StateDir
 
 SCRIPT = ".claude/scripts/tfx-route.sh"
 SKILL = ".claude/skills/tfx-setup/SKILL.md"
@@ -47,6 +51,12 @@ def test_d103_crlf_in_a_script_is_named(clinic: Clinic) -> None:
     found = clinic.rows("assets.manifest")[f"~/{SCRIPT}"]
     assert "CRLF" in found.summary
     assert found.fix == {"class": "M"}
+
+
+def test_d103_crlf_where_python_is_named_stops_nothing(clinic: Clinic) -> None:
+    hud = clinic.home / ".claude/hud/tfx-hud.py"
+    hud.write_bytes(hud.read_bytes().replace(b"\n", b"\r\n"))
+    assert "cannot run" not in clinic.rows("assets.manifest")["~/.claude/hud/tfx-hud.py"].summary
 
 
 def test_d103_d179_deleted_is_left_with_restore(clinic: Clinic) -> None:
@@ -233,6 +243,69 @@ def test_d14_wrong_settings_are_rows_of_every_check_that_needs_them(clinic: Clin
     assert "Traceback" not in ran.out + ran.err
 
 
+@pytest.mark.parametrize(
+    ("name", "mode", "was", "who"),
+    [
+        (".claude/scripts/tfx-route.sh", 0o777, "0755", "everybody can change what agents run"),
+        (".claude/hud/tfx-hud.py", 0o757, "0755", "everybody can change what agents run"),
+        (".claude/skills/tfx-setup/SKILL.md", 0o666, "0644", "everybody can change what agents"),
+        (".claude/skills/tfx-setup/SKILL.md", 0o600, "0644", "you changed its mode to 0600"),
+    ],
+)
+def test_d103_a_mode_that_alone_differs_is_named(
+    clinic: Clinic, name: str, mode: int, was: str, who: str
+) -> None:
+    (clinic.home / name).chmod(mode)
+    row = clinic.rows("assets.manifest")[f"~/{name}"]
+    assert row.summary.startswith(who)
+    told = row.details.get("message", row.summary)
+    assert f"you changed its mode to {mode:04o}; it was {was}" in told
+    closing = [f"chmod {was[1:]} ~/{name}"] if who.startswith("every") else []
+    assert commands(row)[: len(closing)] == closing
+    assert row.fix == {"class": "M"}
+    assert "mode" in clinic.setup("--check").out
+
+
+def test_d103_settings_that_others_may_write_are_a_warning(clinic: Clinic) -> None:
+    (clinic.home / ".claude/settings.json").chmod(0o666)
+    (clinic.home / ".claude").chmod(0o777)
+    script = clinic.write("hook.sh", "#!/bin/sh\n", 0o777)
+    clinic.write(".claude.json", json.dumps({"mcpServers": {}}), 0o600)
+    settings = json.loads((clinic.home / ".claude/settings.json").read_text())
+    settings["hooks"]["Stop"] = [{"hooks": [{"type": "command", "command": str(script)}]}]
+    (clinic.home / ".claude/settings.json").write_text(json.dumps(settings))
+    found = clinic.rows("settings.json")
+    for target, closing in (
+        ("~/.claude/settings.json (mode)", "chmod go-w ~/.claude/settings.json"),
+        ("~/.claude (mode)", "chmod go-w ~/.claude"),
+        ("~/.claude/settings.json:hooks.Stop[0].hooks[0] (mode)", "chmod go-w ~/hook.sh"),
+    ):
+        row = found[target]
+        assert (row.status, commands(row)) == (Status.WARN, [closing])
+
+
+def test_d103_d171_the_private_group_of_a_user_is_nobody_else(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.touch()
+    file.chmod(0o664)
+    assert writers(file.stat()) == ""
+    values = list(file.stat())
+    values[5] = 54321  # a group without a name
+    assert writers(os.stat_result(values)) == "its group"
+
+
+def test_s108_a_home_that_was_moved_after_setup_is_told(clinic: Clinic) -> None:
+    assert "home" not in clinic.rows("assets.manifest")
+    old = clinic.home
+    new = old.with_name("new-home")
+    old.rename(new)
+    clinic.home, clinic.env["HOME"] = new, str(new)
+    clinic.everywhere()
+    row = clinic.rows("assets.manifest")["home"]
+    assert (row.status, commands(row)) == (Status.WARN, ["tfx setup"])
+    assert str(old) in row.details.get("message", row.summary)
+
+
 # perm, cache ------------------------------------------------------------------------------
 
 
@@ -243,6 +316,29 @@ def test_d114_d173_files_of_another_user_get_a_chown_line(clinic: Clinic) -> Non
     assert found.status in {Status.WARN, Status.FAIL}
     assert commands(found) == ['sudo chown -R "$(id -u):$(id -g)" ~/.local/state/tfx']
     assert (clinic.home / ".local/state/tfx/setup/manifest.json").stat().st_uid == 12345
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("name", [".claude.json", ".claude/settings.json", ".codex", ".claude"])
+def test_d114_d173_the_agents_files_that_tfx_writes_count_too(clinic: Clinic, name: str) -> None:
+    assert clinic.setup("--mcp-transport", "stdio").code == 0
+    os.chown(clinic.home / name, 12345, 12345)
+    found = clinic.rows("perm")
+    assert set(found) == {f"~/{name}"}
+    option = "-R " if (clinic.home / name).is_dir() else ""
+    assert commands(found[f"~/{name}"]) == [f'sudo chown {option}"$(id -u):$(id -g)" ~/{name}']
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_d114_a_file_behind_a_link_counts_and_one_outside_the_home_alone(clinic: Clinic) -> None:
+    outside = clinic.root / "dotfiles/settings.json"
+    outside.parent.mkdir()
+    (clinic.home / ".claude/settings.json").rename(outside)
+    (clinic.home / ".claude/settings.json").symlink_to(outside)
+    os.chown(outside.parent, 12345, 12345)
+    assert {row.status for row in clinic.rows("perm").values()} == {Status.OK}
+    os.chown(outside, 12345, 12345)
+    assert set(clinic.rows("perm")) == {"~/.claude/settings.json"}
 
 
 def test_d114_own_files_are_fine(clinic: Clinic) -> None:
@@ -263,6 +359,33 @@ def test_d115_only_what_the_journal_names_is_a_leftover(clinic: Clinic) -> None:
     assert {row.status for row in clinic.rows("cache").values()} == {Status.OK}
 
 
+def test_d115_a_log_over_the_limit_is_told(clinic: Clinic) -> None:
+    log = clinic.write(".local/state/tfx/hub/hub.log", b"", 0o600)
+    with log.open("r+b") as file:
+        file.truncate(600 * 1024 * 1024)
+    row = clinic.rows("cache")["~/.local/state/tfx/hub/hub.log"]
+    assert (row.status, "600 MiB" in row.summary) == (Status.WARN, True)
+    assert log.stat().st_size == 600 * 1024 * 1024
+
+
+def test_d115_what_a_cut_off_write_left_is_named_by_the_journal(clinic: Clinic) -> None:
+    run = interrupt(clinic)
+    intent = journal.read(StateDir(clinic.paths.setup_dir).journal(run)).intents[-1]
+    spare = Spare.beside(intent.target, run, intent.number).fresh
+    spare.write_bytes(b"half")
+    row = clinic.rows("cache")[clinic.paths.display(spare)]
+    assert (row.status, commands(row)) == (Status.WARN, ["tfx doctor setup.journal --fix"])
+    assert spare.read_bytes() == b"half"
+
+
+def test_d115_many_crash_logs_are_information(clinic: Clinic) -> None:
+    for number in range(21):
+        clinic.write(f".local/state/tfx/crash/{number}.log", "x", 0o600)
+    row = clinic.rows("cache")["crash logs"]
+    assert (row.status, row.details["count"]) == (Status.INFO, 21)
+    assert commands(row) == ["ls ~/.local/state/tfx/crash"]
+
+
 # machine ----------------------------------------------------------------------------------
 
 
@@ -274,9 +397,69 @@ def test_d111_clock_skew_and_a_log_from_the_future() -> None:
 
 
 def test_d112_a_full_or_noexec_temporary_folder() -> None:
-    assert machine.judge_temporary("/tmp", 10**10, noexec=False).status is Status.OK  # noqa: S108
-    assert machine.judge_temporary("/tmp", 10**10, noexec=True).status is Status.WARN  # noqa: S108
-    assert machine.judge_temporary("/tmp", 1024, noexec=False).status is Status.WARN  # noqa: S108
+    assert runtime.judge_temporary("/tmp", 10**10, noexec=False).status is Status.OK  # noqa: S108
+    assert runtime.judge_temporary("/tmp", 10**10, noexec=True).status is Status.WARN  # noqa: S108
+    assert runtime.judge_temporary("/tmp", 1024, noexec=False).status is Status.WARN  # noqa: S108
+
+
+def test_d112_tmpdir_itself_is_looked_at(tmp_path: Path) -> None:
+    def status(place: Path | str) -> Status:
+        return runtime.temporary_folder({"TMPDIR": str(place)}, tmp_path).status
+
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "gone", tmp_path / "file", tmp_path / "pipe", "tests", "gone"):
+        assert status(place) is Status.FAIL
+    assert status(tmp_path) is Status.OK
+    assert runtime.temporary_folder({}, tmp_path).status is Status.OK
+
+
+def test_d112_a_missing_tmpdir_is_a_row_of_the_command(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.env["TMPDIR"] = str(clinic.home / "no such")
+    row = clinic.rows("runtime")["TMPDIR"]
+    assert (row.status, commands(row)) == (Status.FAIL, ["mkdir -p ~/'no such'"])
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "status", "word"),
+    [
+        ("git", "git version 2.4.12", Status.WARN, "needs 2.5"),
+        ("git", "git version 2.39.2 (Apple Git-143)", Status.OK, "git 2.39.2"),
+        ("node", "v20.11.0", Status.WARN, "asks for 22.0.0"),
+        ("node", "v22.2.0", None, "node 22.2.0"),
+    ],
+)
+def test_d90_d112_what_is_too_old_is_a_warning(
+    clinic: Clinic, name: str, says: str, status: Status | None, word: str
+) -> None:
+    program = clinic.bin / name
+    program.write_text(f"#!/bin/sh\necho '{says}'\n")
+    program.chmod(0o755)
+    row = clinic.rows("runtime")[name]
+    assert row.status is status or (status is None and row.status is not Status.WARN)
+    assert status is None or word in row.summary
+
+
+def test_d93_d112_the_tools_are_asked_at_the_same_time(clinic: Clinic) -> None:
+    meet = clinic.root / "meet"
+    meet.mkdir()
+    for name, version in (
+        ("git", "git version 2.39.2"),
+        ("node", "v22.2.0"),
+        ("tmux", "tmux 3.3a"),
+    ):
+        program = clinic.bin / name
+        program.write_text(
+            f"#!/bin/sh\n: >{meet}/{name}\n"
+            f"until [ -e {meet}/git ] && [ -e {meet}/node ] && [ -e {meet}/tmux ]\n"
+            "do sleep 0.02; done\n"
+            f"echo '{version}'\n"
+        )
+        program.chmod(0o755)
+    rows = clinic.rows("runtime")
+    assert (rows["git"].status, rows["tmux"].status) == (Status.OK, Status.OK)
+    assert "22.2.0" in rows["node"].summary
 
 
 def test_d112_what_is_there_is_named(clinic: Clinic) -> None:
@@ -307,6 +490,13 @@ def test_d113_a_c_locale_is_told(home: Path) -> None:
     assert status(LANG="C") in {Status.INFO, Status.WARN}
     assert status(LANG="C.UTF-8") is Status.OK
     assert status(LC_ALL="de_DE.utf8") is Status.OK
+
+
+def test_d116_certificates_that_are_not_there_are_told(tmp_path: Path) -> None:
+    clinic = Clinic(tmp_path)
+    clinic.env |= {"SSL_CERT_FILE": "/nonexist.pem", "NODE_EXTRA_CA_CERTS": "/etc/passwd"}
+    rows = clinic.rows("network")
+    assert (rows["SSL_CERT_FILE"].status, "NODE_EXTRA_CA_CERTS" in rows) == (Status.WARN, False)
 
 
 def test_d116_the_network_is_asked_on_request_and_never_worse_than_a_warning(

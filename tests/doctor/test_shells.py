@@ -132,6 +132,15 @@ def test_d84_d148_an_alias_alone_does_not_serve_scripts(bare: Clinic) -> None:
     assert str(bare.bin) in commands(found)[0]
 
 
+def test_d84_an_alias_beside_a_path_says_who_cannot_use_it(bare: Clinic) -> None:
+    bare.write(".bash_profile", f'export PATH="{bare.bin}:$PATH"\n')
+    bare.write(".bashrc", f"alias claude='{bare.bin}/claude --x'\n")
+    found = bare.rows("cli.matrix")["claude"]
+    told = found.details.get("message", found.summary)
+    assert "alias or function in bash -ic: scripts and other programs cannot use it" in told
+    assert "not found in bash -ic" not in told
+
+
 def test_d86_present_under_another_node(bare: Clinic) -> None:
     without_session(bare)
     place = bare.home / ".nvm/versions/node/v20.1.0/bin"

@@ -110,6 +110,23 @@ def test_d1_a_matrix_of_all_shells_changes_nothing_in_the_home(world: World) -> 
 
 
 @pytest.mark.shells
+def test_d1_a_configured_fish_that_never_ran_leaves_and_complains_of_nothing(world: World) -> None:
+    world.startup("fish", "")
+    before = tree(world.home)
+    for _ in range(6):  # its first starts race for the data directory
+        cells = world.probe("fish", modes=MODES).cells
+        assert {(cell.status, cell.stderr) for cell in cells} == {(Status.OK, ())}
+        assert tree(world.home) == before
+
+
+@pytest.mark.shells
+def test_d1_what_a_start_up_file_keeps_beside_it_stays(world: World) -> None:
+    world.startup("fish", "mkdir -p ~/.local/share/mine; echo 1 >~/.local/share/mine/x")
+    world.probe("fish", modes=MODES)
+    assert [p.name for p in (world.home / ".local/share").iterdir()] == ["mine"]
+
+
+@pytest.mark.shells
 @pytest.mark.parametrize("line", ["", "readonly HISTFILE\n"])
 def test_a_ksh_that_names_a_history_file_gets_one_line_of_ours(world: World, line: str) -> None:
     world.startup("ksh", f"HISTFILE=$HOME/.history_of_the_user\n{line}")
@@ -242,3 +259,27 @@ def test_d35_sh_is_asked_whatever_it_really_is(world: World, real: str) -> None:
     other = cell.resolution("other")
     assert other is not None
     assert other.target == f"{world.home}/bin/tool"
+
+
+def test_d49_a_start_up_file_that_kills_its_parent_does_not_reach_us(world: World) -> None:
+    world.startup("bash", "kill -9 $PPID; sleep 0.2\n")
+    (cell,) = world.probe("bash").cells
+    assert (cell.status, cell.reason, cell.exit_code) == (Status.UNKNOWN, Reason.EXITED, -9)
+    settled(world)
+
+
+def test_d43_the_process_in_between_adds_nothing_to_the_environment(world: World) -> None:
+    world.startup("bash", 'env -u _ >"$HOME/seen"\n')
+    for name in ("bash", "busybox"):
+        sh = shutil.which(name, path="/usr/bin:/bin")
+        if sh is None:
+            continue
+        link = world.home / "opt/sh"
+        link.parent.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(sh)
+        world.paths.env["PATH"] = f"{link.parent}:/usr/bin:/bin"  # type: ignore[index]  # a dict of the test
+        world.probe("bash")
+        seen = (world.home / "seen").read_text()
+        assert "SHLVL=1\n" in seen
+        assert "OLDPWD" not in seen

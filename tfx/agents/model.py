@@ -206,13 +206,15 @@ class Auth:
     """What shows a login without running the client or reading a secret (S-13, D-101).
 
     `elsewhere` names a further store that cannot be seen; then absence proves nothing. It may
-    hold on the `sys.platform` values of `elsewhere_on` only.
+    hold on the `sys.platform` values of `elsewhere_on` only. `config_key` is the top-level key of
+    the agent's own settings without which that further store is empty.
     """
 
     files: tuple[LoginFile, ...] = ()
     variables: tuple[str, ...] = ()
     elsewhere: str | None = None
     elsewhere_on: tuple[str, ...] = ()
+    config_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +233,15 @@ class VersionRule:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The first version of a client with an ability tfx relies on (D-90)."""
+    """The first version of a client with an ability tfx relies on (D-90).
+
+    `conditional`: who does not use the ability misses nothing, and tfx cannot tell who does.
+    """
 
     ability: str
     version: str
     evidence: Evidence
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +287,11 @@ class Agent:
     engine: NodeEngine | None = None
     has_namesakes: bool = False
     config_counts: bool = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that move its settings, each once (S-17)."""
+        places = [self.config, self.skills, *(self.mcp.files if self.mcp is not None else ())]
+        places += [self.hooks.file] if self.hooks is not None else []
+        moved = (place.moved_by for place in places if place is not None)
+        return tuple(dict.fromkeys(each.variable for each in moved if each is not None))

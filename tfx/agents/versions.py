@@ -127,13 +127,13 @@ def probe_version(
     Its input is closed and the row's time-out ends it with all its children. Once `cancel` is set
     it is not started any more.
     """
-    import tempfile  # noqa: PLC0415  (the quick look never needs it)
+    from tfx.core import scratch as folders  # noqa: PLC0415  (the quick look never needs it)
 
-    with tempfile.TemporaryDirectory(prefix="tfx-probe-", ignore_cleanup_errors=True) as scratch:
+    with folders.scratch("probe") as scratch:
         try:
             done = run(
                 [str(program), "--version"],
-                env=scratch_env(paths, Path(scratch)),
+                env=scratch_env(paths, scratch),
                 timeout_s=rule.timeout_s,
                 cwd=paths.home,
                 limit_bytes=_OUTPUT_LIMIT_BYTES,

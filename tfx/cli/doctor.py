@@ -25,6 +25,7 @@ warning, 1 a check failed (with --strict also a warning), 2 usage, 3 a bug in tf
 # problems that the view shows as rows
 _TOLD = frozenset({"check-fail", "check-warn", "check-unknown"})
 _NAMES_SHOWN = 3
+_HEARTBEAT_S = 2.0  # D-26
 
 
 def doctor(
@@ -102,6 +103,7 @@ def doctor(
             return listed_checks(CHECKS)
         said = options()
         said.validate()
+        screen.silent_s = screen.every_s = _HEARTBEAT_S
         return _look(screen, said)
 
     wishes = globals_of(ctx)

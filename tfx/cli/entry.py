@@ -33,6 +33,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = command.main(list(arguments), prog_name="tfx", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
+        from tfx.core.process import end_all
+
+        end_all()
         _say("interrupted")
         return Exit.INTERRUPTED
     except SystemExit as end:  # the command tree's own word for a reader that went away

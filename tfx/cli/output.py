@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SILENT_S = 1.0
+_STEP_S = 0.2
 # All but the tab and the end of a line; also what turns the direction of a text round.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SIGNS = {"ok": "✓", "changed": "+", "warn": "!", "bad": "✗", "info": "·"}
@@ -56,6 +57,8 @@ class Screen:
             if reconfigure is not None:
                 reconfigure(errors="backslashreplace")
         self.home = ""
+        self.silent_s = SILENT_S  # before the first line of progress
+        self.every_s = _STEP_S  # between two of them
         self.colourless = False
         self.plain = wishes.ascii or not _speaks_unicode(stdout)
 
@@ -98,10 +101,12 @@ class Screen:
 
     def _tick(self) -> None:
         shown = ""
-        while not self._stop.wait(0.2):
+        drawn_at = 0.0
+        while not self._stop.wait(_STEP_S):
             waited = time.monotonic() - self._started
-            if waited < SILENT_S:
+            if waited < self.silent_s or 0 <= waited - drawn_at < self.every_s:
                 continue
+            drawn_at = waited
             with self._lock:
                 if self._err.isatty():
                     self._erase()

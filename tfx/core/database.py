@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import apsw
 
+from tfx.core.files import is_special
 from tfx.core.forks import guard_forks
 from tfx.errors import AccessDenied, NotFound, OperationFailed, StateConflict, TfxError
 
@@ -126,11 +127,11 @@ def open_inspector(path: Path) -> Connection:
     """
     if not path.exists():
         raise NotFound(f"there is no database at {path}", details={"path": str(path)})
-    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    _refuse_special(path)
     alone = not Path(f"{path}-wal").exists()
     with errors_typed(str(path)):
         return apsw.Connection(
-            f"file:{quoted}?{'immutable=1' if alone else 'mode=ro'}", flags=_READ_ONLY_FLAGS
+            uri(path, "immutable=1" if alone else "mode=ro"), flags=_READ_ONLY_FLAGS
         )
 
 
@@ -158,6 +159,7 @@ def open_alone(path: Path, *, vfs: str | None = None) -> Connection:
     in ATTACH. Raises what `error_of` returns.
     """
     _refuse_old_sqlite()
+    _refuse_special(path)
     with errors_typed(str(path)):
         connection = apsw.Connection(str(path), flags=_WRITE_FLAGS | apsw.SQLITE_OPEN_URI, vfs=vfs)
         connection.set_busy_timeout(0)
@@ -169,6 +171,7 @@ def open_alone(path: Path, *, vfs: str | None = None) -> Connection:
 def open_reading(path: Path, *, immutable: bool) -> Connection:
     """Open a file read-only: `immutable` ignores its neighbours, else its WAL is read (U-84)."""
     _refuse_old_sqlite()
+    _refuse_special(path)
     wanted = "immutable=1" if immutable else "mode=ro"
     with errors_typed(str(path)):
         connection = apsw.Connection(uri(path, wanted), flags=_READ_ONLY_FLAGS)
@@ -193,6 +196,13 @@ def closing(connection: Connection, path: str = "") -> Iterator[None]:
         raise
     with errors_typed(path):
         connection.close()
+
+
+def _refuse_special(path: Path) -> None:
+    """Refuse a FIFO, which would be waited for, and whatever else is no file (D-24)."""
+    if is_special(path):
+        what = f"what stands at {path} is no file, so it is no database"
+        raise OperationFailed(what, code="not-a-file", details={"path": str(path)})
 
 
 def uri(path: Path, query: str) -> str:

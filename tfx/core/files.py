@@ -31,6 +31,14 @@ def is_dir(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112  (Path.is_dir raises where a parent may not be entered)
 
 
+def is_special(path: Path) -> bool:
+    """Say whether something other than a regular file stands at a path, links followed."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
 def read_plain(path: Path, limit_bytes: int = -1) -> bytes:
     """Return the (first) bytes of a regular file, links followed, without waiting for a FIFO.
 

@@ -109,6 +109,11 @@ class Paths:
         return self.data_dir / "backups"
 
     @property
+    def backup_stores(self) -> Path:
+        """The list of other directories that backups were made in (`--backup-dir`)."""
+        return self.state_dir / "backup-stores.json"
+
+    @property
     def assets_dir(self) -> Path:
         """The bundled assets: inside the wheel, or beside the package in a checkout."""
         packaged = Path(__file__).resolve().parent.parent / "_assets"

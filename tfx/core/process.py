@@ -23,6 +23,11 @@ _STEP_S = 0.005
 _REAP_S = 2.0
 _running: set[int] = set()  # leaders of the groups that `run` waits for
 _running_guard = threading.Lock()
+_closing = threading.Event()  # nothing more is started
+
+
+class Closing(OSError):
+    """No program is started any more: this one is about to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,11 @@ def run(
 
     Standard input is closed unless `stdin` is given. Each stream keeps at most `limit_bytes`.
     Once `cancel` is set nothing is started any more: that counts as killed at the time-out.
-    Raises OSError when the program cannot be started.
+    Raises OSError when the program cannot be started, or when we are about to end.
     """
     with _running_guard:  # so that `kill_running` sees it or it is not there
+        if _closing.is_set():
+            raise Closing
         if cancel is not None and cancel.is_set():
             return Completed(tuple(argv), None, b"", b"")
         started = subprocess.Popen(
@@ -125,6 +132,15 @@ def kill_running() -> None:
     with _running_guard:
         for pid in _running:
             kill_group(pid)
+
+
+def end_all() -> None:
+    """Kill what `run` waits for in other threads, and start nothing more in it.
+
+    For an interrupted program: its threads go on until the interpreter ends.
+    """
+    _closing.set()
+    kill_running()
 
 
 def run_attached(argv: Sequence[str], *, env: Mapping[str, str]) -> int:

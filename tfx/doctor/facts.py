@@ -106,6 +106,7 @@ class Facts:
             [*names, *HELPERS],
             timeout_s=self.options.timeout_s,
             all_shells=self.options.all_shells,
+            variables=[name for agent in AGENTS for name in agent.variables],
             cancel=self.cancel,
         )
 
@@ -139,6 +140,11 @@ class Facts:
     def paths_in(self, cell: Cell) -> Paths:
         """Return the paths as a program started from this cell would have them."""
         return replace(self.paths, env={**self.paths.env, "PATH": cell.path_text or ""})
+
+    def live_paths(self, agent: Agent, cell: Cell) -> Paths:
+        """Return the paths by which an agent started from this cell finds its settings (D-174)."""
+        own = {name: cell.variables[name] for name in agent.variables if name in cell.variables}
+        return replace(self.paths, env={**self.paths.env, **own})
 
     def version(self, program: Program) -> AgentVersion | Unknown:
         """Return the version: of package.json, else of `--version` (D-88)."""

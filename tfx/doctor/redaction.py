@@ -66,6 +66,13 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text without what identifies the user or opens a door."""
+        text = self._opened(text)
+        for name, mark in self._names:
+            text = name.sub(mark, text)
+        return printable(text)
+
+    def _opened(self, text: str) -> str:
+        """Return a text without secrets and with the home directory as `~`."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         text = _URL_USER.sub(rf"\g<scheme>{HIDDEN}@", text)
@@ -74,9 +81,7 @@ class Redactor:
         text = _WELL_KNOWN.sub(HIDDEN, text)
         for home in self._homes:
             text = home.sub("~", text)
-        for name, mark in self._names:
-            text = name.sub(mark, text)
-        return printable(text)
+        return text
 
     def value(self, value: JsonValue) -> JsonValue:
         """Return a JSON value with every text in it cleaned."""
@@ -105,8 +110,19 @@ class Redactor:
         )
 
     def _remedy(self, remedy: Remedy) -> Remedy:
-        command = None if remedy.command is None else self.text(remedy.command)
-        return Remedy(self.text(remedy.text), command, remedy.shell)
+        text = self.text(remedy.text)
+        if remedy.command is None or self._is_clean(remedy.command):
+            return Remedy(text, remedy.command, remedy.shell)
+        return Remedy(f"{text} (the command would tell a name that is hidden here)")
+
+    def _is_clean(self, command: str) -> bool:
+        """Say whether a command may be shown; a mark in it would be another command (D-20).
+
+        A name counts as a part of a path only: `hub` in `tfx hub start` is nobody.
+        """
+        words = (word for word in command.split(" ") if "/" in word)
+        named = any(name.search(word) for word in words for name, _ in self._names)
+        return not named and self._opened(command) == command == printable(command)
 
 
 def _hide_value(found: re.Match[str]) -> str:

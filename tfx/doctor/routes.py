@@ -10,7 +10,7 @@ from pathlib import Path
 from tfx.core.paths import Paths
 from tfx.plan.records import Manifest
 from tfx.shells.binaries import runnable
-from tfx.shells.managers import strays
+from tfx.shells.managers import npm_prefix, strays
 
 SCRIPT = "scripts/tfx-route.sh"
 ROUTED = frozenset({"codex", "gemini", "claude", "copilot", "opencode"})
@@ -35,20 +35,3 @@ def finds(name: str, paths: Paths, path: str) -> bool:
     prefix = npm_prefix(paths)
     directories += [prefix / "bin"] if prefix is not None else []
     return any(runnable(each / name) for each in directories) or bool(strays(name, paths))
-
-
-def npm_prefix(paths: Paths) -> Path | None:
-    """Return the prefix of npm that the user chose, by variable or in ~/.npmrc, or None."""
-    named = paths.variable("NPM_CONFIG_PREFIX")
-    if named is not None:
-        return named
-    try:
-        lines = (paths.home / ".npmrc").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        name, _, value = line.partition("=")
-        if name.strip() == "prefix" and value.strip():
-            text = value.strip().strip("\"'").replace("${HOME}", str(paths.home))
-            return Path(text.replace("~", str(paths.home), 1))
-    return None

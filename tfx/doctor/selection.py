@@ -18,18 +18,26 @@ def choose(checks: Sequence[Check], options: Options) -> tuple[Check, ...]:
     """Return the checks to run, in registry order; `--skip` wins (D-3).
 
     A check that is off by default runs when its id is named or its option is given (D-2, D-12).
-    Raises InvalidRequest for a pattern that matches nothing, with the nearest names.
+    Raises InvalidRequest for a pattern that matches nothing, with the nearest names, and where
+    nothing is left: checking nothing must not look like success.
     """
     wanted = (*options.checks, *options.only)
     for pattern in (*wanted, *options.skip):
         if not any(_matches(check, pattern) for check in checks):
             raise unknown(pattern, checks)
-    return tuple(
+    chosen = tuple(
         check
         for check in checks
         if _is_wanted(check, wanted, options)
         and not any(_matches(check, pattern) for pattern in options.skip)
     )
+    if not chosen:
+        raise InvalidRequest(
+            "no check is left to run; --skip wins over what is named",
+            code="no-check",
+            hint="tfx doctor --list",
+        )
+    return chosen
 
 
 def _is_wanted(check: Check, wanted: Sequence[str], options: Options) -> bool:

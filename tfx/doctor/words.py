@@ -5,8 +5,9 @@ Knows no check and runs nothing.
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +17,51 @@ MINUTE_MS: Final = 60_000
 
 
 def command(home: Path, *words: str | Path) -> str:
-    """Return one command line, each word quoted, the home directory spelled `~`."""
-    return " ".join(_quoted(home, str(word)) for word in words)
+    """Return one command line, each word quoted, the home directory spelled `~`.
+
+    A name that no text can show (bytes that are no UTF-8, control characters) is spelled with
+    octal escapes, as bash, zsh and ksh read them.
+    """
+    homes = _homes(home)
+    return " ".join(_with_home(homes, str(word)) for word in words)
 
 
-def _quoted(home: Path, word: str) -> str:
-    inside = f"{home}/"
-    if word.startswith(inside):
-        return "~/" + (shlex.quote(word[len(inside) :]) if word != inside else "")
-    return "~" if word == str(home) else shlex.quote(word)
+def at_home(home: Path, path: Path) -> Path:
+    """Return a path below the home directory by the name that HOME has, whatever link it is."""
+    for each in _homes(home):
+        if str(path).startswith(f"{each}/"):
+            return home / str(path)[len(each) + 1 :]
+    return path
+
+
+def _homes(home: Path) -> tuple[str, ...]:
+    """Return the spellings of the home directory, the longest first (`/` is nobody's)."""
+    spellings = {str(home), os.path.realpath(home)} - {"/"}
+    return tuple(sorted(spellings, key=len, reverse=True))
+
+
+def _with_home(homes: Sequence[str], word: str) -> str:
+    if word in homes:
+        return "~"
+    for home in homes:
+        if word.startswith(f"{home}/"):
+            rest = word[len(home) + 1 :]
+            return f"~/{_quoted(rest)}" if rest else "~/"
+    return _quoted(word)
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = (
+        f"\\{each}" if each in "\\'" else each if each.isprintable() else _octal(each)
+        for each in word
+    )
+    return f"$'{''.join(escaped)}'"
+
+
+def _octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
 
 
 def listed(items: Iterable[str], most: int = 4) -> str:

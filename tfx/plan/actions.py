@@ -150,6 +150,7 @@ class Reason(StrEnum):
     MOVING = "keeps-changing"
     AGENT_ABSENT = "agent-absent-or-left-out"
     UNPARSABLE = "unparsable"
+    BEYOND_LIMITS = "beyond-limits"
     UNEDITABLE = "cannot-be-edited-exactly"
     NOT_A_FILE = "not-a-regular-file"
     LOOP = "symlink-loop"

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeAlias, assert_never
 
 from tfx.config.keypath import MISSING, KeyPath, Missing, canonical
-from tfx.errors import InvalidRequest, JsonValue, OperationFailed, UnparsableFile
+from tfx.errors import BeyondLimits, InvalidRequest, JsonValue, OperationFailed, UnparsableFile
 from tfx.plan.actions import Format, Reason
 from tfx.plan.look import Obstacle
 
@@ -157,7 +157,7 @@ def parse(of: Format, data: bytes) -> JsonValue:
 def _as_obstacle(error: UnparsableFile) -> Obstacle:
     line, column = (error.details.get(name) for name in ("line", "column"))
     return Obstacle(
-        Reason.UNPARSABLE,
+        Reason.BEYOND_LIMITS if isinstance(error, BeyondLimits) else Reason.UNPARSABLE,
         error.message,
         line=line if isinstance(line, int) else 0,
         column=column if isinstance(column, int) else 0,

@@ -54,7 +54,7 @@ def look(path: Path, limit_bytes: int | None = None) -> Found:
         raise Obstacle(Reason.NOT_A_FILE, f"{path} is {_kind(info.st_mode)}, not a regular file")
     if limit_bytes is not None and info.st_size > limit_bytes:
         raise Obstacle(
-            Reason.UNPARSABLE, f"{path} has {info.st_size} bytes, more than {limit_bytes}"
+            Reason.BEYOND_LIMITS, f"{path} has {info.st_size} bytes, more than {limit_bytes}"
         )
     target = Path(os.path.realpath(path))
     try:

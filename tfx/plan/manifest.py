@@ -57,8 +57,8 @@ def load(path: Path) -> Manifest:
 def written_by(path: Path) -> str | None:
     """Return the version of the tfx that wrote the manifest, or None where it does not tell."""
     try:
-        loose = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        loose = json.loads(read_plain(path))
+    except (OSError, ValueError, RecursionError):
         return None
     version = loose.get("tfx") if isinstance(loose, dict) else None
     return version if isinstance(version, str) else None

@@ -67,9 +67,20 @@ def outcome_of(action: Action, *, removing: bool) -> Outcome:
     status = _STATUS[action.kind]
     if removing and action.kind is ActionKind.KEEP:
         status = OutcomeStatus.CONFLICT
-    words = _WORDS.get(action.reason, "")
+    words = _mode_words(action) or _WORDS.get(action.reason, "")
     reason = "; ".join(part for part in (words, action.detail, action.warning) if part)
     return Outcome(action, status, reason, hint=action.hint)
+
+
+def _mode_words(action: Action) -> str:
+    """Say of a file with our bytes and another mode that this is all that was changed (D-103)."""
+    base, disk = action.base, action.disk
+    if action.reason not in {Reason.EDITED, Reason.DIVERGED} or base is None or disk is None:
+        return ""
+    if base.sha256 != disk.sha256 or base.mode is None or disk.mode is None:
+        return ""
+    newer = ", and there is a new version" if action.reason is Reason.DIVERGED else ""
+    return f"you changed its mode to {disk.mode:04o}; it was {base.mode:04o}{newer}"
 
 
 def with_inactive_scripts(

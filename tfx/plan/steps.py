@@ -187,6 +187,8 @@ def _refusal_hint(reason: Reason, path: Path) -> str:
     match reason:
         case Reason.UNPARSABLE:
             return f"correct {path} and run `tfx setup` again; it was left as it is"
+        case Reason.BEYOND_LIMITS:
+            return f"{path} is more than tfx reads; make it smaller, or edit it by hand"
         case Reason.UNREADABLE:
             return f"make {path} readable for you and run `tfx setup` again"
         case Reason.UNEDITABLE:

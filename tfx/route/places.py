@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -80,7 +81,7 @@ def _npm(paths: Paths) -> Iterator[Path]:
         if (prefix := paths.variable(variable)) is not None:
             yield prefix / "bin"
     try:
-        text = (paths.home / ".npmrc").read_text("utf-8", "surrogateescape")
+        text = read_plain(paths.home / ".npmrc").decode("utf-8", "surrogateescape")
     except OSError:
         text = ""
     for found in _PREFIX.finditer(text):
@@ -91,7 +92,7 @@ def _npm(paths: Paths) -> Iterator[Path]:
 
 def _nvm(root: Path) -> Iterator[Path]:
     try:
-        default = (root / "alias/default").read_text("utf-8").strip().removeprefix("v")
+        default = read_plain(root / "alias/default").decode("utf-8").strip().removeprefix("v")
     except (OSError, UnicodeDecodeError):
         default = ""
     versions = tuple(_versions(root / "versions/node", "bin"))

@@ -13,6 +13,7 @@ from tfx.agents.catalogue import find
 from tfx.agents.model import FileFormat
 from tfx.config import jsonc, toml
 from tfx.config.keypath import MISSING
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.errors import JsonValue, TfxError
 from tfx.route.table import Kind, Table
@@ -62,7 +63,7 @@ def configured(paths: Paths, cli: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for file in target.existing(paths):
         try:
-            data = file.read_bytes()
+            data = read_plain(file)
             reader = toml if target.format is FileFormat.TOML else jsonc
             servers = reader.get(data, target.key)
         except (OSError, TfxError):

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tfx.core.files import read_plain
+
 
 class Fault(StrEnum):
     """Why a file that a name led to cannot be started. NO_HEADER: only a shell can start it."""
@@ -148,8 +150,7 @@ def _binary_problem(machine: str, loader: str | None, host: str) -> Problem | No
 def read_header(path: Path) -> Header | None:
     """Read the first bytes of a file, or None when it is not readable."""
     try:
-        with path.open("rb") as file:
-            head = file.read(_READ)
+        head = read_plain(path, _READ)
     except OSError:
         return None
     if head.startswith(b"#!"):

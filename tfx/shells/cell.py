@@ -5,7 +5,8 @@ Frozen values and what follows from them; nothing here starts a process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -102,7 +103,7 @@ class Cell:
     (D-51); on an ok cell it is the only sign of a broken start-up file (D-60). `startup_files`
     are the existing files of this mode. `edit_file` is where a PATH line takes effect, None
     where the shell reads no file of the user. `outlived`: a job of the start-up files still runs
-    in a session of its own (D-69).
+    in a session of its own (D-69). `variables` are the asked-for ones that it exports.
     """
 
     label: str
@@ -124,6 +125,7 @@ class Cell:
     path_text: str | None = None
     entries: tuple[Entry, ...] = ()
     names: tuple[Resolution, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def slow(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfx.core import process
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.shells import managers
 from tfx.shells.binaries import host_machine
@@ -84,7 +85,7 @@ def _systemd(paths: Paths) -> tuple[str | None, str]:
 
 def _sudo(sudoers: Path) -> tuple[str | None, str]:
     try:
-        text = sudoers.read_text("utf-8", "replace")
+        text = read_plain(sudoers).decode("utf-8", "replace")
     except FileNotFoundError:
         return None, "no sudo"
     except OSError:

@@ -141,7 +141,7 @@ FISH = Flavour(
     startup=_by_mode((("/etc/fish/config.fish",), ("@/conf.d",), ("@/config.fish",)), (), ()),
     edit=dict.fromkeys(MODES, ("@/config.fish",)),
     prelude="",
-    noise=("warning-path:", "can not save universal variables"),
+    noise=("warning-path:", "can not save universal variables", "can not save history"),
 )
 DASH = Flavour(
     name="dash",

@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.shells.binaries import real_path, runnable
+
+_SHORT_BYTES = 4096  # of a file that names a version
+_NPM = "npm prefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ MANAGERS = (
         ("/home/linuxbrew/.linuxbrew", ".linuxbrew", "/opt/homebrew"),
         ("bin",),
     ),
-    Manager("npm prefix", "NPM_CONFIG_PREFIX", (".npm-global", ".npm-packages"), ("bin",)),
+    Manager(_NPM, "NPM_CONFIG_PREFIX", (".npm-global", ".npm-packages"), ("bin",)),
     Manager("claude local", "", (".claude/local",), ("", "node_modules/.bin")),
     Manager("user", "", (".local",), ("bin",)),
 )
@@ -83,6 +87,8 @@ def roots(paths: Paths) -> Mapping[str, tuple[Path, ...]]:
     for manager in MANAGERS:
         named = paths.variable(manager.variable) if manager.variable else None
         spelled = [named] if named else []
+        if manager.name == _NPM and (prefix := npm_prefix(paths)) is not None:
+            spelled.append(prefix)
         for root in manager.roots:
             if root.startswith(".local/share/"):
                 spelled.append(data_home / root.removeprefix(".local/share/"))
@@ -90,6 +96,23 @@ def roots(paths: Paths) -> Mapping[str, tuple[Path, ...]]:
         resolved = [real_path(root) for root in spelled]
         found[manager.name] = tuple(dict.fromkeys([*spelled, *resolved]))
     return found
+
+
+def npm_prefix(paths: Paths) -> Path | None:
+    """Return the prefix of npm that the user chose, by variable or in ~/.npmrc, or None."""
+    for variable in ("NPM_CONFIG_PREFIX", "npm_config_prefix"):
+        if (named := paths.variable(variable)) is not None:
+            return named
+    try:
+        lines = read_plain(paths.home / ".npmrc").decode("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, _, value = line.partition("=")
+        if name.strip() == "prefix" and value.strip():
+            text = value.strip().strip("\"'").replace("${HOME}", str(paths.home))
+            return paths.home / text.removeprefix("~/")
+    return None
 
 
 def place_of(directory: Path, roots: Mapping[str, tuple[Path, ...]]) -> Place | None:
@@ -143,6 +166,6 @@ def _default_version(manager: Manager, root: Path) -> str | None:
     try:
         if file.is_symlink():  # fnm: aliases/default -> node-versions/v22.2.0/installation
             return next((part for part in file.resolve().parts if part.startswith("v")), None)
-        return file.read_text("utf-8").strip() or None
+        return read_plain(file, _SHORT_BYTES).decode("utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         return None

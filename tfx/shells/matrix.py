@@ -5,17 +5,16 @@ Knows what the cells say together of a name; what that means for an agent is the
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 
+from tfx.core import scratch as folders
 from tfx.core.paths import Paths
 from tfx.errors import InvalidRequest
 from tfx.shells import managers
@@ -97,14 +96,17 @@ def probe_matrix(
     timeout_s: float = TIMEOUT_S,
     all_shells: bool = False,
     shells: Sequence[Shell] | None = None,
+    variables: Sequence[str] = (),
     cancel: threading.Event | None = None,
 ) -> Matrix:
     """Ask every chosen shell (D-53; `shells` instead, if given) what the names are.
 
+    The values of `variables`, and of no other, are kept: none may hold a secret.
+
     Takes at most 1.2 times `timeout_s`, leaves no process of the probes' sessions and writes
     nothing in the home. What a start of the user's own shell writes stays written: the caches
-    of the start-up files; the empty data directory of a fish that is configured but was never
-    started; one line in the history of a ksh whose start-up files name a history file.
+    of the start-up files; one line in the history of a ksh whose start-up files name a history
+    file. The empty data directory that a fish makes at its very first start is taken away again.
 
     A KeyboardInterrupt, or `cancel`, ends all probes before it goes on. Raises InvalidRequest
     for a time-out outside 0 < S ≤ 120 (D-11) or a name that is no program name.
@@ -121,6 +123,7 @@ def probe_matrix(
         roots=managers.roots(paths),
         host=host_machine(),
         timeout_s=timeout_s,
+        variables=tuple(variables),
     )
     chosen = choose(paths, all_shells=all_shells) if shells is None else tuple(shells)
     deadline = started + BUDGET * timeout_s
@@ -189,12 +192,29 @@ def _environments(
         if shell.flavour is FISH and not (paths.config_dir.parent / "fish").exists()
     ]
     if not new_to_fish:
-        yield environments
+        with _empty_again(paths, fish=any(shell.flavour is FISH for shell in shells)):
+            yield environments
         return
-    with tempfile.TemporaryDirectory(prefix="tfx-shells-", ignore_cleanup_errors=True) as scratch:
+    with folders.scratch("shells") as scratch:
         moved: dict[str, str] = {}
         for kind in ("CONFIG", "DATA", "CACHE", "STATE"):
-            directory = Path(scratch, kind.lower())
+            directory = scratch / kind.lower()
             (directory / "fish").mkdir(parents=True)  # several at once would collide over it
             moved[f"XDG_{kind}_HOME"] = str(directory)
         yield environments | {label: {**base, **moved} for label in new_to_fish}
+
+
+@contextmanager
+def _empty_again(paths: Paths, *, fish: bool) -> Iterator[None]:
+    """Take away the directories that a configured fish makes at its first start, if empty (D-1).
+
+    They are not made elsewhere: what start-up files find in the data directory has to stay.
+    """
+    place = paths.data_dir.parent / "fish"
+    absent = [each for each in (place, *place.parents) if not each.exists()] if fish else []
+    try:
+        yield
+    finally:
+        for directory in absent:  # the innermost first; one that holds anything stays
+            with suppress(OSError):
+                directory.rmdir()

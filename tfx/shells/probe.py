@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tfx.core.listen import End, Heard, listen
 from tfx.core.paths import Paths
+from tfx.shells.binaries import host_machine, inspect, unreachable
 from tfx.shells.cell import Cell, Reason, Resolution, Status
 from tfx.shells.flavours import FISH, Alternatives, Flavour, Mode
 from tfx.shells.names import Said
@@ -41,6 +42,7 @@ class Inquiry:
     roots: Mapping[str, tuple[Path, ...]]
     host: str
     timeout_s: float
+    variables: tuple[str, ...] = ()
 
 
 def blank(shell: Shell, mode: Mode | None, status: Status, reason: Reason | None) -> Cell:
@@ -71,8 +73,11 @@ def probe(
 
     Runs for the time-out of the inquiry, or for `left_s` if the whole run has less (D-54).
     """
-    question = Question(flavour, inquiry.names, secrets.token_hex(8))
+    question = Question(flavour, inquiry.names, secrets.token_hex(8), inquiry.variables)
     argv = (str(shell.program), *mode.flags, question.text(inquiry.words))
+    if (obstacle := _cannot_start(shell.program)) is not None:
+        cell = blank(shell, mode, Status.UNKNOWN, Reason.SPAWN_ERROR)
+        return replace(cell, argv=argv, stderr=(obstacle,))
     home = inquiry.paths.home
     directory = _usual_directory(flavour, inquiry.paths)
     cell = _with_files(blank(shell, mode, Status.UNKNOWN, None), home, directory)
@@ -81,7 +86,7 @@ def probe(
         return replace(cell, reason=Reason.CANCELLED if cancel.is_set() else Reason.DEADLINE)
     try:
         heard = listen(
-            argv,
+            (*inquiry.words.keeper, *argv),
             env=env,
             cwd=home,
             until=question.end,
@@ -101,6 +106,12 @@ def probe(
         outlived=heard.outlived,
     )
     return cell if cell.reason else _answered(cell, question, heard.stdout, inquiry)
+
+
+def _cannot_start(program: Path) -> str | None:
+    """Say why a shell would not be started; its keeper would take its text for a script."""
+    fault = unreachable(program) or inspect(program, search=lambda _: program, host=host_machine())
+    return None if fault is None else f"{fault.fault.value}: {fault.about}"
 
 
 def classify(heard: Heard, begin: bytes, *, cut: bool) -> Reason | None:
@@ -149,6 +160,7 @@ def _answered(cell: Cell, question: Question, output: bytes, inquiry: Inquiry) -
         cell,
         status=Status.OK,
         path_text=answer.path,
+        variables=answer.variables,
         entries=entries,
         names=tuple(
             resolve(name, said, entries, home, host=inquiry.host)

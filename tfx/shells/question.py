@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tfx.core.paths import Paths
 from tfx.errors import InvalidRequest
@@ -47,6 +47,13 @@ _PYTHON_ENV = (
 )
 
 
+# The status of a shell that a signal ended is that signal for us, too.
+_KEEP = (
+    'unset SHLVL PWD OLDPWD; "$@"; code=$?; [ "$code" -le 128 ] || kill -"$((code - 128))" "$$"'
+    '; exit "$code"'
+)
+
+
 def check_names(names: Sequence[str]) -> None:
     """Refuse a name that is no plain program name; raises InvalidRequest."""
     for name in names:
@@ -75,10 +82,15 @@ def base_environment(paths: Paths) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The two commands that print, as a shell is given them: absolute, so nothing shadows them."""
+    """The two commands that print, as a shell is given them: absolute, so nothing shadows them.
+
+    `keeper` are the words that start a shell as the child of a process in between, so that a
+    start-up file with `kill $PPID` ends that one and not us; it adds nothing to the environment.
+    """
 
     printf: str
     env: str
+    keeper: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, printf: str | None, env: str | None) -> Words:
@@ -92,7 +104,9 @@ class Words:
     def found(cls, paths: Paths) -> Words:
         """Return them as this machine has them."""
         printf, env = find_program("printf", paths), find_program("env", paths)
-        return cls.of(str(printf) if printf else None, str(env) if env else None)
+        found = cls.of(str(printf) if printf else None, str(env) if env else None)
+        sh = find_program("sh", paths)
+        return replace(found, keeper=(str(sh), "-c", _KEEP, "sh")) if sh else found
 
 
 def _python(code: str) -> str:
@@ -104,11 +118,13 @@ class Answer:
     """What lay between the marks.
 
     `path` is None when the shell does not export PATH; `directory` is where it keeps its files.
-    The rest of its environment is not kept: it may hold secrets.
+    `variables` are those that were asked for; the rest of its environment is not kept: it may
+    hold secrets.
     """
 
     path: str | None = None
     directory: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Said] = field(default_factory=dict)
 
 
@@ -119,6 +135,7 @@ class Question:
     flavour: Flavour
     names: tuple[str, ...]
     nonce: str
+    variables: tuple[str, ...] = ()
 
     @property
     def begin(self) -> bytes:
@@ -153,6 +170,7 @@ class Question:
         return Answer(
             path=records.get("PATH"),
             directory=records.get("D:") or None,
+            variables={name: records[name] for name in self.variables if name in records},
             names={
                 name: self.flavour.read(text) if text is not None else unclear
                 for name in self.names

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfx.core.files import read_plain
 from tfx.core.paths import Paths
 from tfx.shells.binaries import real_path, runnable
 from tfx.shells.flavours import MODES, Flavour, Mode, flavour_of
@@ -82,7 +83,7 @@ def find_program(name: str, paths: Paths) -> Path | None:
 
 def _listed(etc_shells: Path) -> Sequence[Path]:
     try:
-        lines = etc_shells.read_text("utf-8", "replace").splitlines()
+        lines = read_plain(etc_shells).decode("utf-8", "replace").splitlines()
     except OSError:
         return ()
     return [Path(line) for line in map(str.strip, lines) if line.startswith("/")]

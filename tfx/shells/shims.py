@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tfx.core.files import read_plain
 from tfx.shells.binaries import Fault, Problem
 
 _SMALL = 16384
@@ -41,7 +42,7 @@ def _script(real: Path) -> str | None:
     try:
         if real.stat().st_size > _SMALL:
             return None
-        text = real.read_bytes().decode("utf-8", "replace")
+        text = read_plain(real, _SMALL).decode("utf-8", "replace")
     except OSError:
         return None
     first = text.partition("\n")[0]

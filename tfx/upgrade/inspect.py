@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tfx.core import database
+from tfx.core.files import read_plain
 from tfx.errors import OperationFailed, StateConflict
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import Identity, identify
@@ -85,8 +86,8 @@ def open_quietly(path: Path) -> tuple[Connection, bool]:
 
 
 def _is_wal(path: Path) -> bool:
-    with os_errors(path), path.open("rb") as file:
-        return file.read(_MODE_AT + 1)[_MODE_AT:] == _WAL_MODE
+    with os_errors(path):
+        return read_plain(path, _MODE_AT + 1)[_MODE_AT:] == _WAL_MODE
 
 
 def look(connection: Connection) -> Seen:

@@ -80,8 +80,8 @@ class Manifest:
 def read(directory: Path) -> Manifest | None:
     """Return the manifest of a backup directory, or None for a missing or unreadable one."""
     try:
-        with (directory / NAME).open("rb") as file:
-            found = msgspec.json.decode(file.read(_MOST_BYTES), type=Manifest)
+        data = files.read_plain(directory / NAME, _MOST_BYTES)
+        found = msgspec.json.decode(data, type=Manifest)
     except (OSError, msgspec.DecodeError):
         return None
     plain = found.file == Path(found.file).name and found.file not in {"", ".", ".."}

@@ -26,7 +26,7 @@ from tfx.hub.places import TRIFLUX_DATABASE, HubFiles, real
 from tfx.hub.schema import registry
 from tfx.hub.state import RunWishes
 from tfx.result import Problem, Result, Status
-from tfx.upgrade import ground, run
+from tfx.upgrade import ground, run, stores
 from tfx.upgrade.model import Phase, Progress, Receipt, Request, State, Task
 
 if TYPE_CHECKING:
@@ -124,10 +124,13 @@ def with_hub_stopped(
     stopped = _stop(paths) if wanted and places.is_hub else None
     try:
         receipt = work()
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, TfxError):
+            stores.remember(paths, error.details.get("backup_directory"))
         if stopped is not None:
             _start(paths, stopped)
         raise
+    stores.remember(paths, receipt.backup_directory)
     problem = None if stopped is None else _start(paths, stopped)
     if problem is None:
         return Result(receipt)

@@ -20,7 +20,7 @@ from tfx.hub.daemon.probe import State as HubState
 from tfx.hub.schema import registry
 from tfx.hub.wire.admin import SnapshotRequest, SnapshotResult
 from tfx.result import Result
-from tfx.upgrade import backup, ground, manifest, run
+from tfx.upgrade import backup, ground, manifest, run, stores
 from tfx.upgrade.ground import os_errors
 from tfx.upgrade.manifest import Manifest, Reason, Stage
 from tfx.upgrade.model import Phase, PhaseTime, Progress, Receipt, State, Task
@@ -36,8 +36,11 @@ def create(paths: Paths, places: Places, told: Told) -> Result[Receipt]:
     """Return the receipt of one new verified backup (U-76)."""
     with phased():
         if places.is_hub and probe.probe(paths).state is HubState.RUNNING:
-            return Result(_by_hub(paths, places, told))
-        return Result(run.run(paths, places.request(Task.BACKUP), told))
+            receipt = _by_hub(paths, places, told)
+        else:
+            receipt = run.run(paths, places.request(Task.BACKUP), told)
+        stores.remember(paths, receipt.backup_directory)
+        return Result(receipt)
 
 
 def _by_hub(paths: Paths, places: Places, told: Told) -> Receipt:

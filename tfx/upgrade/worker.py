@@ -30,8 +30,9 @@ class Interrupted(OperationFailed):
 
 def main() -> int:
     """Do what standard input asks for; return the exit status of its error, or 0."""
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, _interrupt)
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, _interrupt)
     with Reporter(to_stdout) as report:
         line = _line(report)
     report.send(line)  # the last line: the beat has stopped

@@ -18,7 +18,12 @@ from tests.hub.running import RunningHub, start
 from tests.support import listing
 from tfx.core import database as db
 from tfx.doctor.checks import database as checks
+from tfx.doctor.checks import soundness
+from tfx.doctor.checks.machine import clock
+from tfx.doctor.facts import Facts
 from tfx.doctor.model import Status
+from tfx.doctor.options import Options
+from tfx.errors import OperationFailed
 from tfx.hub.daemon import ground
 from tfx.hub.places import HubFiles
 from tfx.hub.schema import registry
@@ -95,6 +100,31 @@ def test_must_show_a_corrupt_page_fails_and_says_copy_first(
     assert "cp -a" in told
     assert "tfx backup list" in told
     assert stopped.database.read_bytes() == bytes(data)
+
+
+def test_d110_another_journal_mode_is_told(clinic: Clinic, stopped: HubFiles) -> None:
+    with contextlib.closing(apsw.Connection(str(stopped.database))) as connection:
+        connection.pragma("journal_mode", "DELETE")
+    found = one(clinic, "db.integrity", "journal")
+    assert (found.status, "journal mode is delete" in found.summary) == (Status.INFO, True)
+    assert [each.status for each in soundness.judge_journal("delete", running=True)] == [
+        Status.WARN
+    ]
+    assert list(soundness.judge_journal("wal", running=True)) == []
+
+
+def test_d111_one_time_is_read_without_the_check_of_the_whole_database(
+    clinic: Clinic, stopped: HubFiles
+) -> None:
+    facts = Facts(clinic.paths, Options())
+
+    def never() -> None:
+        raise OperationFailed("the whole database was checked")
+
+    with pytest.raises(OperationFailed):
+        facts.shared("inspection", never)
+    assert stopped.database.exists()
+    assert [each.status for each in clock(facts)] == [Status.OK, Status.OK]
 
 
 def test_d110_what_is_no_database_fails(clinic: Clinic) -> None:
@@ -183,6 +213,7 @@ def test_d109_file_systems_and_free_space(tmp_path: Path) -> None:
     assert checks.judge_space(tmp_path, 50 * gib, 100 * gib).status is Status.OK
     assert checks.judge_space(tmp_path, gib // 4, 100 * gib).status is Status.WARN
     assert checks.judge_space(tmp_path, gib, 100 * gib).status is Status.WARN
+    assert checks.judge_space(tmp_path, 40 * gib, 1000 * gib).status is Status.WARN
 
 
 def test_d110_an_old_sqlite_fails() -> None:
@@ -192,7 +223,7 @@ def test_d110_an_old_sqlite_fails() -> None:
         registry.Judgement(registry.Verdict.CURRENT, 2), None, "wal", "3.40.0",
         sqlite_is_old=True, damage=(), orphans=(), last_event_at_ms=None, counts=None,
     )  # fmt: skip
-    assert checks._library(seen).status is Status.FAIL
+    assert soundness._library(seen).status is Status.FAIL
 
 
 def test_d110_a_database_elsewhere_is_followed(clinic: Clinic) -> None:

@@ -109,9 +109,14 @@ CLAUDE = Agent(
     writes=Writes(mcp=True, skills=True, hooks=True),
     minimums=(
         Minimum("skills", "2.0.20", DOCUMENTED),
-        Minimum("a bad hook leaves the rest of settings.json valid", "2.1.122", DOCUMENTED),
-        Minimum("a settings.json that is a relative link", "2.1.181", DOCUMENTED),
-        Minimum("a SKILL.md with a byte order mark", "2.1.239", DOCUMENTED),
+        Minimum(
+            "a bad hook leaves the rest of settings.json valid",
+            "2.1.122",
+            DOCUMENTED,
+            conditional=True,
+        ),
+        Minimum("a settings.json that is a relative link", "2.1.181", DOCUMENTED, conditional=True),
+        Minimum("a SKILL.md with a byte order mark", "2.1.239", DOCUMENTED, conditional=True),
     ),
     engine=NodeEngine(">=22.0.0", "2.1.198", TESTED),
 )

@@ -60,6 +60,6 @@ COPILOT = Agent(
     minimums=(
         Minimum("skills", "1.0.11", DOCUMENTED),
         Minimum("settings.json", "1.0.35", DOCUMENTED),
-        Minimum("COPILOT_HOME", "1.0.40", DOCUMENTED),
+        Minimum("COPILOT_HOME", "1.0.40", DOCUMENTED, conditional=True),
     ),
 )

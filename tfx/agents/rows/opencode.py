@@ -29,6 +29,20 @@ def _in_config(name: str) -> Place:
 
 _JSONC = _in_config("opencode.jsonc")
 
+# The variables of the providers that most people have; opencode reads those of many more.
+_PROVIDERS = (
+    "OPENCODE_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "GOOGLE_GENERATIVE_AI_API_KEY",
+    "GEMINI_API_KEY",
+    "GROQ_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "MISTRAL_API_KEY",
+    "XAI_API_KEY",
+)
+
 OPENCODE = Agent(
     name="opencode",
     label="opencode",
@@ -64,7 +78,9 @@ OPENCODE = Agent(
                 movable(".local/share/opencode/auth.json", XDG_DATA_HOME, "opencode/auth.json"),
             ),
         ),
-        elsewhere="a provider's own variable, or the configuration",
+        variables=_PROVIDERS,
+        elsewhere="the configuration, or the variable of a rare provider",
+        config_key="provider",
     ),
     writes=Writes(mcp=True, skills=True),
 )

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from typing import NoReturn
 
-from tfx.errors import UnparsableFile
+from tfx.errors import BeyondLimits, UnparsableFile
 
 BOM = codecs.BOM_UTF8
 MAX_BYTES = 32 * 1024 * 1024  # S-66
@@ -105,11 +105,11 @@ def grammar(dialect: Dialect) -> Grammar:
 def decode(data: bytes) -> tuple[bytes, str]:
     """Split bytes into their BOM (or b"") and their text.
 
-    Raises UnparsableFile for more than 32 MiB (S-66), for bytes that are not UTF-8 and for NUL
-    (S-54, S-96).
+    Raises BeyondLimits for more than 32 MiB (S-66), UnparsableFile for bytes that are not UTF-8
+    and for NUL (S-54, S-96).
     """
     if len(data) > MAX_BYTES:
-        raise UnparsableFile(
+        raise BeyondLimits(
             f"the file has {len(data)} bytes, more than the limit of {MAX_BYTES}",
             details={"reason": Flaw.TOO_LARGE.value, "limit_bytes": MAX_BYTES},
         )
@@ -135,12 +135,15 @@ def position(text: str, at: int) -> tuple[int, int]:
 
 
 def refuse(text: str, at: int, what: str, flaw: Flaw) -> NoReturn:
-    """Raise UnparsableFile with the 1-based line and column (in characters) of an index.
+    """Raise UnparsableFile (BeyondLimits for TOO_DEEP) with line and column of an index.
+
+    Both count from 1, the column in characters.
 
     `what` never quotes the document: it may hold secrets.
     """
     line, column = position(text, at)
-    raise UnparsableFile(
+    kind = BeyondLimits if flaw is Flaw.TOO_DEEP else UnparsableFile
+    raise kind(
         f"line {line}, column {column}: {what}",
         details={"line": line, "column": column, "reason": flaw.value},
     )

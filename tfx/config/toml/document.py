@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from tfx.config.keypath import MISSING, KeyPath, Missing
 from tfx.config.toml.spans import Item, Section, Shape, Steps, scan, unparsable, unparsable_at
-from tfx.errors import JsonValue, UnparsableFile
+from tfx.errors import BeyondLimits, JsonValue, UnparsableFile
 
 BOM = b"\xef\xbb\xbf"
 MAX_BYTES = 8 * 1024 * 1024
@@ -88,7 +88,7 @@ def load(data: bytes) -> Document:
     beyond MAX_DEPTH and for files above MAX_BYTES (S-54, S-55).
     """
     if len(data) > MAX_BYTES:
-        raise UnparsableFile(f"larger than {MAX_BYTES // 1024**2} MiB")
+        raise BeyondLimits(f"larger than {MAX_BYTES // 1024**2} MiB")
     bom = BOM if data.startswith(BOM) else b""
     text = _decode(data[len(bom) :])
     try:
@@ -97,7 +97,7 @@ def load(data: bytes) -> Document:
         raise _located(text, str(error)) from None
     except RecursionError:
         scan(text)
-        raise UnparsableFile("nested too deeply") from None
+        raise BeyondLimits("nested too deeply") from None
     return Document(bom, text, root, scan(text))
 
 

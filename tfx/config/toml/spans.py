@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from tfx.errors import UnparsableFile
+from tfx.errors import BeyondLimits, UnparsableFile
 
 MAX_DEPTH = 64
 """Steps from the root to a value; deeper is refused as excessive nesting (S-54)."""
@@ -215,5 +215,6 @@ class _Scanner:
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
 
-    def _too_deep(self) -> UnparsableFile:
-        return unparsable(self._text, self._at, f"nested more than {MAX_DEPTH} levels deep")
+    def _too_deep(self) -> BeyondLimits:
+        found = unparsable(self._text, self._at, f"nested more than {MAX_DEPTH} levels deep")
+        return BeyondLimits(found.message, details=found.details)

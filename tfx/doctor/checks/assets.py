@@ -5,7 +5,9 @@ Judges by the plan engine's own words and never looks past what manifest and jou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx.doctor.checks.drift import differs
@@ -47,6 +49,7 @@ def manifest(facts: Facts) -> Iterator[Finding]:
             (ready,) if number else (),
         )
         return
+    yield from _moved_home(facts)
     actions = [action for action in wanted.plan.actions if not _is_told_elsewhere(action)]
     for action in actions:
         yield differs(facts, action)
@@ -57,6 +60,31 @@ def manifest(facts: Facts) -> Iterator[Finding]:
     fine = sum(action.kind.value == "unchanged" for action in wanted.plan.settled)
     if not actions:
         yield Finding("assets", Status.OK, f"{fine} files and entries as installed", {"ok": fine})
+
+
+def _moved_home(facts: Facts) -> Iterator[Finding]:
+    """Yield that what is recorded lies in another home, which is gone: HOME was moved (S-108)."""
+    records = facts.manifest
+    places = {Path(record.root) for record in records.files.values()}
+    places |= {Path(record.file).parent for record in records.shared.values()}
+    homes = {facts.paths.home, facts.paths.home.resolve()}
+    lost = [place for place in places if not place.exists() and not homes & {*place.parents}]
+    if not lost:
+        return
+    old = Path(os.path.commonpath(lost))
+    if old.exists():
+        return
+    yield Finding(
+        "home",
+        Status.WARN,
+        f"setup was run in another home, which is gone: what it recorded lies below {old}",
+        {"recorded": [str(place) for place in sorted(lost)], "home": str(facts.paths.home)},
+        (
+            Remedy("if HOME is right now, install it here", "tfx setup"),
+            Remedy("else set HOME to the old directory and look again"),
+        ),
+        MANUAL,
+    )
 
 
 def _is_told_elsewhere(action: Action) -> bool:
@@ -224,12 +252,14 @@ CHECKS = (
         Group.SETUP,
         "files of another user, places that cannot be written",
         Explanation(
-            "Whether files in tfx's places belong to somebody else, or nothing can be made there.",
+            "Whether files in tfx's places, or the agents' files that tfx writes and their"
+            " directories, belong to somebody else, or nothing can be made there.",
             "A run under sudo leaves files that you can no longer change.",
             "Owners and modes of the files in tfx's own and managed directories.",
             "Run the line that the row prints.",
         ),
         owners,
+        least_s=45,
     ),
     Check(
         "cache",

@@ -31,10 +31,12 @@ _CREATE = Remedy("make one; the hub may run", "tfx backup create")
 
 def backups(facts: Facts) -> Iterator[Finding]:
     """Yield what is wrong with a backup, then whether the newest one would do (U-76, U-77)."""
-    from tfx.upgrade import shelf  # noqa: PLC0415  (start-up rule)
+    from tfx.upgrade import shelf, stores  # noqa: PLC0415  (start-up rule)
     from tfx.upgrade.shelf import Health  # noqa: PLC0415
 
-    listed = shelf.listed(facts.paths.backup_dir).data.backups
+    places = (facts.paths.backup_dir, *stores.others(facts.paths))
+    listed = [row for place in places for row in shelf.listed(place).data.backups]
+    listed.sort(key=lambda row: row.made_at_ms or 0, reverse=True)
     for row in listed:
         yield from _open_to_others(facts, Path(row.directory))
     seen = _read_whole(facts, listed) if facts.options.deep else [(row, None) for row in listed]
@@ -116,8 +118,13 @@ def _unfinished(facts: Facts, row: Row) -> Finding:
         Status.INFO,
         "was never finished: its run died; the database itself lost nothing",
         {"path": row.directory},
-        (Remedy("remove what dead runs left", "tfx backup prune"),),
+        (Remedy("remove what dead runs left", _prune(facts, Path(row.directory).parent)),),
     )
+
+
+def _prune(facts: Facts, store: Path) -> str:
+    where = () if store == facts.paths.backup_dir else ("--backup-dir", store)
+    return command(facts.paths.home, "tfx", "backup", "prune", *where)
 
 
 def _newest(facts: Facts, rows: Sequence[Row], lost: Traffic | None) -> Finding:
@@ -186,7 +193,7 @@ def _verified(facts: Facts, row: Row) -> tuple[Row, str | None]:
         if facts.cancel.is_set():
             raise _Ended
 
-    found = shelf.verify(facts.paths, facts.paths.backup_dir, [row.directory], told)
+    found = shelf.verify(facts.paths, Path(row.directory).parent, [row.directory], told)
     lost = next((p for p in found.problems if p.code.startswith(_NO_ANSWER)), None)
     if lost is not None:
         return row, lost.message

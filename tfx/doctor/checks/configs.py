@@ -5,12 +5,15 @@ Reads only; shows places and names of programs, never values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfx.core.files import read_plain
 from tfx.doctor.checks.hooks import hooks_of
+from tfx.doctor.checks.presence import reads_files
 from tfx.doctor.checks.registration import registration
 from tfx.doctor.checks.servers import servers
 from tfx.doctor.checks.skills import skills
@@ -25,8 +28,9 @@ from tfx.doctor.model import (
     Remedy,
     Status,
 )
-from tfx.doctor.words import command
-from tfx.errors import JsonValue, UnparsableFile
+from tfx.doctor.modes import writers
+from tfx.doctor.words import command, listed
+from tfx.errors import BeyondLimits, JsonValue, UnparsableFile
 
 if TYPE_CHECKING:
     from tfx.agents.model import Agent
@@ -51,27 +55,80 @@ def shared_files(facts: Facts) -> tuple[Shared, ...]:
     found: dict[Path, Shared] = {}
     for one in facts.in_use:
         agent = one.agent
-        if agent.mcp is not None and agent.mcp.format.value != "yaml":
-            of = Format(agent.mcp.format.value)
-            for path in agent.mcp.existing(facts.paths):
-                found.setdefault(path, Shared(agent, path, of))
-        if agent.hooks is not None:
-            path = agent.hooks.file.resolve(facts.paths)
-            if path.exists():
-                found.setdefault(path, Shared(agent, path, Format.JSON))
+        elsewhere = (facts.live_paths(agent, program.cell) for program in one.programs)
+        for paths in (facts.paths, *elsewhere):
+            if agent.mcp is not None and agent.mcp.format.value != "yaml":
+                of = Format(agent.mcp.format.value)
+                for path in agent.mcp.existing(paths):
+                    found.setdefault(path, Shared(agent, path, of))
+            if agent.hooks is not None:
+                path = agent.hooks.file.resolve(paths)
+                if path.exists():
+                    found.setdefault(path, Shared(agent, path, Format.JSON))
     return tuple(found.values())
+
+
+def _moved(facts: Facts) -> Iterator[Finding]:
+    """Yield variables by which an agent started in a shell has other settings than tfx sees."""
+    for one in facts.in_use:
+        for name in one.agent.variables:
+            told = facts.paths.env.get(name, "")
+            other: dict[str, list[str]] = {}
+            for cell in facts.matrix.cells:
+                value = cell.variables.get(name, "")
+                if cell.path_text is not None and reads_files(cell) and value != told:
+                    other.setdefault(value, []).append(cell.label)
+            if other:
+                yield _elsewhere(facts, one.agent, name, told, other)
+
+
+def _elsewhere(
+    facts: Facts, agent: Agent, name: str, told: str, other: Mapping[str, list[str]]
+) -> Finding:
+    values = {value: cells for value, cells in other.items() if value}
+    details: dict[str, JsonValue] = {
+        "tfx": told or None,
+        "shells": {v: [*c] for v, c in other.items()},
+    }
+    target = f"{agent.name} {name}"
+    if not values:
+        summary = f"only this session sets it: from a new shell {agent.label} has other settings"
+        return Finding(target, Status.INFO, summary, details)
+    value, cells = next(iter(values.items()))
+    seen = f"tfx looks at {told}" if told else "tfx does not see it"
+    return Finding(
+        target,
+        Status.WARN,
+        f"is {value} in {listed(cells, 2)}; {seen}",
+        details,
+        (
+            Remedy(
+                "run tfx in that shell, or set it here too",
+                f"export {name}={command(facts.paths.home, value)}",
+                "bash",
+            ),
+        ),
+        MANUAL,
+    )
 
 
 def settings(facts: Facts) -> Iterator[Finding]:
     """Yield what is wrong inside each configuration file, with line and column (D-104)."""
-    for shared in shared_files(facts):
+    yield from _moved(facts)
+    shared_ones = shared_files(facts)
+    yield from _writable_by_others(facts, shared_ones)
+    for shared in shared_ones:
         target = facts.paths.display(shared.path)
         try:
-            data = shared.path.read_bytes()
+            data = read_plain(shared.path)
             value = _parsed(shared.format, data)
         except OSError as error:
             summary = f"cannot be read: {error.strerror}"
-            yield Finding(target, Status.FAIL, summary, repair=MANUAL)
+            details: dict[str, JsonValue] = {"agent": shared.agent.name}
+            yield Finding(target, Status.FAIL, summary, details, repair=MANUAL)
+            continue
+        except BeyondLimits as error:
+            yield _not_read(facts, shared, error)
             continue
         except UnparsableFile as error:
             yield _unparsable(facts, shared, error)
@@ -84,6 +141,38 @@ def settings(facts: Facts) -> Iterator[Finding]:
         if not findings:
             bom = "; it starts with a byte order mark" if data.startswith(_BOM) else ""
             yield Finding(target, Status.OK, f"parses{bom}", {"agent": shared.agent.name})
+
+
+def _writable_by_others(facts: Facts, files: Sequence[Shared]) -> Iterator[Finding]:
+    """Yield files and directories in which others could tell an agent what to run."""
+    agents: dict[Path, str] = {}
+    for shared in files:
+        home = facts.paths.home
+        above = [each for each in shared.path.parents if home in each.parents]
+        for path in (shared.path, *above):
+            agents.setdefault(path, shared.agent.label)
+    for path, label in agents.items():
+        try:
+            info = path.stat()
+        except OSError:
+            continue
+        who = writers(info)
+        if not who:
+            continue
+        mode = f"{stat.S_IMODE(info.st_mode):04o}"
+        yield Finding(
+            f"{facts.paths.display(path)} (mode)",
+            Status.WARN,
+            f"{who} can write here (mode {mode}), and so choose what {label} runs",
+            {"path": str(path), "mode": mode},
+            (
+                Remedy(
+                    "close it; tfx changes no mode of an agent's files",
+                    command(facts.paths.home, "chmod", "go-w", path),
+                ),
+            ),
+            MANUAL,
+        )
 
 
 def _parsed(of: Format, data: bytes) -> JsonValue:
@@ -112,6 +201,18 @@ def _unparsable(facts: Facts, shared: Shared, error: UnparsableFile) -> Finding:
     )
 
 
+def _not_read(facts: Facts, shared: Shared, error: BeyondLimits) -> Finding:
+    """Return what a limit of tfx means: nothing is known of the file, nor wrong with it (D-166)."""
+    return Finding(
+        facts.paths.display(shared.path),
+        Status.UNKNOWN,
+        f"larger than tfx reads: {error.message}; {shared.agent.label} itself may read it",
+        {"agent": shared.agent.name, "reason": "beyond-limits"},
+        (Remedy("look at it by hand; tfx writes nothing into it"),),
+        MANUAL,
+    )
+
+
 def _doubled_keys(facts: Facts, shared: Shared, data: bytes) -> Iterator[Finding]:
     """Yield objects that hold a key twice; TOML refuses them by itself."""
     from tfx.config import jsonc  # noqa: PLC0415  (start-up rule)
@@ -136,7 +237,8 @@ CHECKS = (
         "configuration files parse; hooks lead to programs",
         Explanation(
             "Whether each configuration file of an agent in use parses, by line and column, and"
-            " whether its hooks and status line name files that exist and can run, each once.",
+            " whether its hooks and status line name files that exist and can run, each once;"
+            " whether somebody else may write it or its directory.",
             "Agents ignore a broken file silently; a hook to a removed file blocks every edit.",
             "The files of the catalogue: settings.json, .claude.json, config.toml and so on.",
             "Mend the place that the row names. tfx never resets or rewrites such a file; `--fix`"
@@ -169,7 +271,7 @@ CHECKS = (
         Explanation(
             "Whether each stdio server in an agent's own MCP file starts and answers"
             " `initialize`. It runs in an empty scratch home with the variables of its entry, and"
-            " is ended with all its children after one answer.",
+            " is ended after one answer with all its children but those in sessions of their own.",
             "One server that does not start can hold up or break every session of its agent.",
             "The agents' MCP files; the server itself, which may do what it likes. One that npx,"
             " uvx, docker or the like would fetch is started with --network only.",

@@ -12,6 +12,8 @@ from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.doctor.words import listed
 from tfx.errors import JsonValue
 
+_UNKNOWN = "unknown version"
+
 
 def duplicates(facts: Facts) -> Iterator[Finding]:
     """Yield where several copies of one agent compete (D-83)."""
@@ -44,6 +46,10 @@ def _differing(facts: Facts, one: InUse, details: dict[str, JsonValue]) -> Findi
         copy = program.installation
         where = listed((*copy.wins_in, *copy.aliased_in), 2)
         shown.append(f"{_version_text(facts, program)} in {where}")
+    versions = {_version_text(facts, program) for program in one.programs}
+    if len(versions) == 1 and _UNKNOWN not in versions:
+        summary = f"{len(one.programs)} copies of one version: {'; '.join(shown)}"
+        return Finding(one.agent.name, Status.INFO, summary, details)
     return Finding(
         one.agent.name,
         Status.WARN,
@@ -95,4 +101,4 @@ def _version_text(facts: Facts, program: Program) -> str:
     from tfx.agents.versions import AgentVersion  # noqa: PLC0415  (start-up rule)
 
     version = facts.version(program)
-    return version.text if isinstance(version, AgentVersion) else "unknown version"
+    return version.text if isinstance(version, AgentVersion) else _UNKNOWN

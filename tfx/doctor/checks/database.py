@@ -1,4 +1,4 @@
-"""The hub's database from outside: the file and its place, its soundness, its schema.
+"""The hub's database from outside: the file and its place.
 
 Only reads; never checkpoints, repairs, migrates or recreates anything (K-22).
 """
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
 from tfx.doctor.words import command, listed
-from tfx.errors import JsonValue, TfxError
+from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
     from tfx.hub.places import HubFiles
-    from tfx.hub.store.inspection import Inspection
 
 LARGE_WAL_BYTES = 64 * 1024 * 1024
 LEAST_FREE_BYTES = 500 * 1024 * 1024
@@ -38,12 +37,14 @@ def database_file(facts: Facts) -> Iterator[Finding]:
         return
     if files.directory.exists():
         yield from _directory(facts, files)
+    yield from _link(facts, files.database)
     yield from _file(facts, files.database)
     yield from _write_ahead_log(facts, files)
     yield judge_file_system(files.database.parent, ground.file_system(files.database.parent))
     space = os.statvfs(files.database.parent)
     size = space.f_blocks * space.f_frsize
-    yield judge_space(files.database.parent, space.f_bavail * space.f_frsize, size)
+    free = space.f_bavail * space.f_frsize
+    yield judge_space(files.database.parent, free, size, facts.paths.home)
 
 
 def _directory(facts: Facts, files: HubFiles) -> Iterator[Finding]:
@@ -85,7 +86,12 @@ def _file(facts: Facts, database: Path) -> Iterator[Finding]:
         return
     mode = stat.S_IMODE(info.st_mode)
     details: dict[str, JsonValue] = {"mode": f"{mode:04o}", "bytes": info.st_size}
-    if info.st_uid != os.geteuid():
+    if not stat.S_ISREG(info.st_mode):
+        away = Remedy("look what it is, then move it away; the hub makes a new database",
+                      command(facts.paths.home, "ls", "-ld", database))  # fmt: skip
+        yield Finding(target, Status.FAIL, "is no file, so it is no database", details, (away,),
+                      MANUAL)  # fmt: skip
+    elif info.st_uid != os.geteuid():
         yield _foreign(facts, database, target)
     elif mode & _GROUP_OR_OTHERS:
         close = Remedy("close it", command(facts.paths.home, "chmod", "600", database))
@@ -93,6 +99,16 @@ def _file(facts: Facts, database: Path) -> Iterator[Finding]:
         yield Finding(target, Status.WARN, summary, details, (close,), MANUAL)
     else:
         yield Finding(target, Status.OK, f"{info.st_size // 1024} KiB, private", details)
+
+
+def _link(facts: Facts, database: Path) -> Iterator[Finding]:
+    """Yield that the name of the database is a link; hub, lock and log stay beside the file."""
+    named = facts.paths.variable("TFX_HUB_DB") or facts.paths.hub_dir / "hub.db"
+    if named.is_symlink():
+        leads = facts.paths.display(database)
+        summary = f"is a symbolic link; the hub, its lock and its log use the file behind: {leads}"
+        details: dict[str, JsonValue] = {"leads_to": str(database), "exists": database.exists()}
+        yield Finding(f"{facts.paths.display(named)} (link)", Status.INFO, summary, details)
 
 
 def _foreign(facts: Facts, path: Path, target: str) -> Finding:
@@ -170,143 +186,12 @@ def judge_file_system(place: Path, kind: str) -> Finding:
     return Finding("file system", Status.OK, kind or "of an unknown kind", details)
 
 
-def judge_space(place: Path, free_bytes: int, size_bytes: int) -> Finding:
+def judge_space(place: Path, free_bytes: int, size_bytes: int, home: Path = Path("/")) -> Finding:
     """Return what the room that is left means (K-45: values, not a full disk)."""
     share = free_bytes / size_bytes if size_bytes else 1.0
     details: dict[str, JsonValue] = {"free_bytes": free_bytes, "size_bytes": size_bytes}
     summary = f"{free_bytes // _MIB} MiB free ({share:.0%})"
-    if free_bytes < LEAST_FREE_BYTES or (share < LEAST_FREE and free_bytes < 8 * LEAST_FREE_BYTES):
-        remedy = Remedy("make room", f"df -h {command(Path('/'), place)}")
+    if free_bytes < LEAST_FREE_BYTES or share < LEAST_FREE:
+        remedy = Remedy("make room", command(home, "df", "-h", place))
         return Finding("free space", Status.WARN, f"only {summary}", details, (remedy,), MANUAL)
     return Finding("free space", Status.OK, summary, details)
-
-
-def integrity(facts: Facts) -> Iterator[Finding]:
-    """Yield whether the database is sound and of this program's schema (D-110)."""
-    files = facts.probe.files
-    if not files.database.exists():
-        yield Finding("database", Status.SKIP, "there is no hub database yet")
-        return
-    try:
-        seen = facts.inspection
-    except TfxError as error:
-        yield _unreadable(facts, error)
-        return
-    yield _schema(facts, seen)
-    yield _soundness(facts, seen)
-    yield _library(seen)
-
-
-def _unreadable(facts: Facts, error: TfxError) -> Finding:
-    database = facts.probe.files.database
-    busy = error.reason == "busy"
-    return Finding(
-        "database",
-        Status.UNKNOWN if busy else Status.FAIL,
-        error.message,
-        {"reason": error.reason},
-        _keep(facts, database),
-        MANUAL,
-    )
-
-
-def _keep(facts: Facts, database: Path) -> tuple[Remedy, ...]:
-    """Return the way out of damage: a copy first, then the last verified backup."""
-    copy = database.with_name(f"{database.name}.damaged")
-    return (
-        Remedy("stop the hub and keep a copy first", "tfx hub stop"),
-        Remedy("then", command(facts.paths.home, "cp", "-a", database, copy)),
-        Remedy("restore the last verified backup", "tfx backup list"),
-    )
-
-
-_SCHEMA_WORDS = {
-    "older": ("has an older schema", Status.WARN, "tfx upgrade"),
-    "other-fold": ("was folded by an older program", Status.WARN, "tfx upgrade"),
-    "newer": ("was written by a newer tfx", Status.FAIL, "tfx update"),
-    "tampered": ("has a schema that its stamp does not name", Status.FAIL, "tfx backup list"),
-    "unknown": ("is of another program or an unknown version", Status.FAIL, "tfx backup list"),
-    "empty": ("holds no schema", Status.WARN, "tfx hub start"),
-}
-
-
-def _schema(facts: Facts, seen: Inspection) -> Finding:
-    judgement = seen.judgement
-    details: dict[str, JsonValue] = {
-        "verdict": judgement.verdict.value,
-        "version": judgement.version,
-        "fold_version": seen.stamp.fold_version if seen.stamp else None,
-        "journal_mode": seen.journal_mode,
-        "differences": list(judgement.differences[:20]),
-    }
-    if judgement.verdict.value == "current":
-        summary = f"schema version {judgement.version}, as its stamp says"
-        return Finding("schema", Status.OK, summary, details)
-    words, status, remedy = _SCHEMA_WORDS[judgement.verdict.value]
-    named = f" (version {judgement.version})" if judgement.version is not None else ""
-    differs = f": {judgement.differences[0]}" if judgement.differences else ""
-    remedies: tuple[Remedy, ...] = (Remedy("keep the file; then", remedy),)
-    if status is Status.FAIL and judgement.verdict.value != "newer":
-        remedies = _keep(facts, facts.probe.files.database)
-    return Finding("schema", status, f"{words}{named}{differs}", details, remedies, MANUAL)
-
-
-def _soundness(facts: Facts, seen: Inspection) -> Finding:
-    found = (*seen.damage, *seen.orphans)
-    details: dict[str, JsonValue] = {"deep": facts.options.deep, "findings": list(found)}
-    if not found:
-        depth = "integrity_check" if facts.options.deep else "quick_check"
-        return Finding("database", Status.OK, f"{depth} and foreign keys: sound", details)
-    return Finding(
-        "database",
-        Status.FAIL,
-        f"damaged: {found[0]}",
-        details,
-        _keep(facts, facts.probe.files.database),
-        MANUAL,
-    )
-
-
-def _library(seen: Inspection) -> Finding:
-    details: dict[str, JsonValue] = {"sqlite": seen.sqlite}
-    if seen.sqlite_is_old:
-        summary = f"SQLite {seen.sqlite} may corrupt a write-ahead log"
-        remedy = Remedy("update it", "python -m pip install --upgrade apsw")
-        return Finding("SQLite", Status.FAIL, summary, details, (remedy,), MANUAL)
-    return Finding("SQLite", Status.OK, f"SQLite {seen.sqlite}", details)
-
-
-def agreement(facts: Facts) -> Iterator[Finding]:
-    """Yield whether log and projections agree; a running hub compares them itself (--deep)."""
-    files = facts.probe.files
-    if not files.database.exists():
-        yield Finding("log", Status.SKIP, "there is no hub database yet")
-        return
-    if facts.probe.state.value != "running" and facts.inspection.counts is None:
-        yield Finding("log", Status.SKIP, "the schema is not this program's")
-        return
-    found = _differences(facts)
-    if not found:
-        yield Finding("log", Status.OK, "every folded row is as the log says")
-        return
-    yield Finding(
-        "log",
-        Status.FAIL,
-        f"{len(found)} rows are not as the log says: {found[0]}",
-        {"rows": list(found)},
-        (Remedy("keep a copy, then fold the log again", "tfx hub rebuild"),),
-        MANUAL,
-    )
-
-
-def _differences(facts: Facts) -> tuple[str, ...]:
-    from tfx.hub.store.inspection import disagreements  # noqa: PLC0415  (start-up rule)
-
-    if facts.probe.state.value != "running":
-        return disagreements(facts.probe.files.database)
-    from tfx.hub.client import HubClient  # noqa: PLC0415
-    from tfx.hub.wire.admin import RebuildCheckRequest, RebuildCheckResult  # noqa: PLC0415
-
-    with HubClient.of(facts.paths, operator=True) as client:
-        result = client.call("rebuild_check", RebuildCheckRequest(), RebuildCheckResult)
-    return tuple(f"{each.table} {each.key}: {each.what}" for each in result.differences)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
+from tfx.doctor.modes import writers
+from tfx.doctor.words import command
 from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
@@ -31,10 +34,17 @@ def differs(facts: Facts, action: Action, target: str | None = None) -> Finding:
     if action.line:
         details |= {"line": action.line, "column": action.column}
     words = outcome_of(action, removing=False).reason
+    if action.disk is not None and action.disk.mode is not None:
+        details["mode"] = f"{action.disk.mode:04o}"
     status, repair = _judgement(action)
     remedies: tuple[Remedy, ...] = ()
     if repair.fix_class is FixClass.MANUAL:
         remedies = _by_hand(facts, action, details)
+        if open_to := _open_to(action):
+            mode = f"{action.base.mode:04o}" if action.base and action.base.mode else "755"
+            words = f"{open_to} can change what agents run here; {words}"
+            close = command(facts.paths.home, "chmod", mode.lstrip("0"), action.path)
+            remedies = (Remedy("close it", close), *remedies)
     elif repair.actions:
         word = "repair it" if repair.fix_class is FixClass.AUTO else "repair it, after a yes"
         remedies = (Remedy(word, "tfx doctor --fix"),)
@@ -46,6 +56,16 @@ def differs(facts: Facts, action: Action, target: str | None = None) -> Finding:
         remedies,
         repair,
     )
+
+
+def _open_to(action: Action) -> str:
+    """Say who but its owner may write an installed file that agents read or run."""
+    if action.is_entry or action.disk is None or action.base is None:
+        return ""
+    try:
+        return writers(action.path.stat()) if action.disk.mode != action.base.mode else ""
+    except OSError:
+        return ""
 
 
 def five_state(action: Action) -> str:
@@ -82,7 +102,7 @@ def _judgement(action: Action) -> tuple[Status, Repair]:
         case "kept" | "keep":
             return Status.INFO, MANUAL
         case "refused":
-            return Status.FAIL, MANUAL
+            return Status.UNKNOWN if reason == "beyond-limits" else Status.FAIL, MANUAL
         case _:
             return Status.WARN, MANUAL
 
@@ -112,8 +132,8 @@ def _crlf(action: Action) -> str:
     if action.reason.value not in {"edited", "edited-and-new-version"} or action.key:
         return ""
     try:
-        data = action.path.read_bytes()
+        data = read_plain(action.path)
     except OSError:
         return ""
-    broken = action.path.suffix in {".sh", ".py"} and _CRLF in data
+    broken = action.path.suffix == ".sh" and _CRLF in data  # Python is named in its entries
     return " (its lines end in CRLF, so it cannot run)" if broken else ""

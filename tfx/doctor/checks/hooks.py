@@ -6,6 +6,7 @@ Judges what stands there and repairs only what setup recorded; never runs a hook
 from __future__ import annotations
 
 import shlex
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
+from tfx.doctor.modes import writers
+from tfx.doctor.words import command
 from tfx.errors import JsonValue, TfxError
 
 if TYPE_CHECKING:
@@ -176,6 +179,7 @@ def _program(
     """Yield a hook or status line whose program or script is not there or cannot run (D-164)."""
     problem = hook_problem(look.facts, hook)
     if problem is None:
+        yield from _writable(look, place, hook)
         return
     actions = look.own.repairs(key) if ours else ()
     if actions:
@@ -192,6 +196,30 @@ def _program(
         (remedy,),
         Repair(FixClass.AUTO, actions) if actions else MANUAL,
     )
+
+
+def _writable(look: _Look, place: str, hook: Mapping[str, JsonValue]) -> Iterator[Finding]:
+    """Yield a script that others may change; of one that setup installed its own row tells."""
+    for word in words_of(look.facts, hook):
+        path = Path(word)
+        if not path.is_absolute() or path in look.own.scripts:
+            continue
+        try:
+            info = path.stat()
+        except OSError:
+            continue
+        if not stat.S_ISREG(info.st_mode) or not (who := writers(info)):
+            continue
+        mode = f"{stat.S_IMODE(info.st_mode):04o}"
+        shown = look.facts.paths.display(path)
+        yield Finding(
+            look.at(f"{place} (mode)"),
+            Status.WARN,
+            f"{who} can change what it runs: {shown} has mode {mode}",
+            {"agent": look.agent.name, "path": str(path), "mode": mode},
+            (Remedy("close it", command(look.facts.paths.home, "chmod", "go-w", path)),),
+            MANUAL,
+        )
 
 
 def words_of(facts: Facts, hook: Mapping[str, JsonValue]) -> list[str]:

@@ -6,12 +6,13 @@ Names and explains them; what each one looks at is in the modules beside it.
 from __future__ import annotations
 
 from tfx.doctor.checks.backups import backups
-from tfx.doctor.checks.database import agreement, database_file, integrity
+from tfx.doctor.checks.database import database_file
 from tfx.doctor.checks.hub_access import credentials, port
 from tfx.doctor.checks.hub_busy import busy
 from tfx.doctor.checks.hub_process import health, state_file
 from tfx.doctor.checks.hub_queues import queues
 from tfx.doctor.checks.hub_work import work
+from tfx.doctor.checks.soundness import agreement, integrity
 from tfx.doctor.model import Check, Explanation, FixClass, Group
 
 
@@ -155,7 +156,7 @@ CHECKS = (
             "Whether each backup is finished and as long as its manifest says (with --deep: read"
             " from its digest to its last index), private, and how old the newest one is.",
             "Only a backup that still verifies brings messages back after damage or a mistake.",
-            "Manifests, sizes and modes in tfx's own backup directory, not in one that you named"
+            "Manifests, sizes and modes in tfx's own backup directory and in those that you named"
             " by --backup-dir; the number and the last time of messages in the database.",
             "`tfx backup create`, `tfx backup verify`, `tfx backup prune`.",
         ),

@@ -8,14 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tfx.doctor.checks.presence import path_lines, reads_files
 from tfx.doctor.facts import Facts, InUse, Program
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
+from tfx.doctor.words import listed
 from tfx.errors import JsonValue
+
+if TYPE_CHECKING:
+    from tfx.shells.cell import Cell
 
 
 def method(facts: Facts) -> Iterator[Finding]:
-    """Yield how each agent in use was installed (D-100)."""
+    """Yield how each agent in use was installed (D-100), and whether npm's place is on PATH."""
+    yield from _npm_place(facts)
     for one in facts.in_use:
         program = one.programs[0]
         how, root = told_by_files(program)
@@ -29,6 +36,58 @@ def method(facts: Facts) -> Iterator[Finding]:
             if how == "npm" and root
             else Finding(one.agent.name, Status.OK, f"{how}: {program.installation.real}", details)
         )
+
+
+def _npm_place(facts: Facts) -> Iterator[Finding]:
+    """Yield whether what npm installs with -g is found: its prefix against each cell (D-143).
+
+    Only a prefix that the user chose; npm's own place is beside the node that a shell finds.
+    """
+    from tfx.shells.managers import npm_prefix  # noqa: PLC0415  (start-up rule)
+
+    prefix = npm_prefix(facts.paths)
+    if prefix is None:
+        return
+    place = prefix / "bin"
+    asked = [
+        cell for cell in facts.matrix.cells if cell.path_text is not None and reads_files(cell)
+    ]
+    away = [cell for cell in asked if not _has(cell, place)]
+    target = f"npm prefix {facts.paths.display(prefix)}"
+    details: dict[str, JsonValue] = {"bin": str(place), "not_in": [cell.label for cell in away]}
+    if not away:
+        yield Finding(target, Status.OK, "its bin is on the PATH of every shell", details)
+        return
+    lost = _lost(place, away)
+    details["lost"] = [*lost]
+    what = f"{listed(lost)} there" if lost else "what npm installs with -g"
+    where = listed((cell.label for cell in away), 3)
+    yield Finding(
+        target,
+        Status.WARN if lost else Status.INFO,
+        f"its bin is not on PATH in {where}: {what} cannot be found",
+        details,
+        path_lines(facts, away, place),
+        MANUAL,
+    )
+
+
+def _has(cell: Cell, place: Path) -> bool:
+    real = Path(os.path.realpath(place))
+    return any(entry.real == real for entry in cell.entries)
+
+
+def _lost(place: Path, away: list[Cell]) -> list[str]:
+    """Return the agents in npm's bin that one of these cells finds nowhere."""
+    from tfx.agents.catalogue import AGENTS  # noqa: PLC0415  (start-up rule)
+    from tfx.shells.binaries import runnable  # noqa: PLC0415
+
+    names = [name for agent in AGENTS for name in agent.binaries if runnable(place / name)]
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if any(cell.answer(name).value in {"not-found", "shell-only"} for cell in away)
+    ]
 
 
 def told_by_files(program: Program) -> tuple[str, Path | None]:
@@ -99,7 +158,7 @@ def _other_root(facts: Facts, program: Program, root: Path) -> Path | None:
     Told by its configured prefix, else by npm's own place; it is not run, as it would write its
     log and clean its cache (D-92).
     """
-    from tfx.doctor.routes import npm_prefix  # noqa: PLC0415  (start-up rule)
+    from tfx.shells.managers import npm_prefix  # noqa: PLC0415  (start-up rule)
 
     resolution = program.cell.resolution("npm")
     winner = resolution.winner if resolution is not None else None

@@ -5,16 +5,16 @@ Never downgrades or rewrites anything that a newer tfx wrote.
 
 from __future__ import annotations
 
-import shlex
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx import __version__
+from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
-from tfx.doctor.words import listed
+from tfx.doctor.words import command, listed
 from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def _copies(facts: Facts) -> Iterator[Finding]:
         cells = listed(ours[0].wins_in, 3) or "no shell first"
         yield Finding("tfx", Status.OK, f"tfx {__version__}, found by {cells}", details)
     else:
-        command = shlex.join(installation())
-        remedy = Remedy("call it by its path, or put its directory into PATH", command)
+        by_path = command(facts.paths.home, *installation())
+        remedy = Remedy("call it by its path, or put its directory into PATH", by_path)
         summary = f"tfx {__version__} is on no new shell's PATH"
         yield Finding("tfx", Status.INFO, summary, details, (remedy,), MANUAL)
     for copy in others:
@@ -72,8 +72,7 @@ def owner_of(program: Path) -> str:
     for package in packages_above(program):
         return f"the npm package {package.name}"
     try:
-        with program.open("rb") as file:
-            text = file.read(_HEAD_BYTES).decode("utf-8", "replace").casefold()
+        text = read_plain(program, _HEAD_BYTES).decode("utf-8", "replace").casefold()
     except OSError:
         return "an unknown program"
     if "tfx.tools.cli" in text or "tensorflow" in text:

@@ -1,10 +1,12 @@
 """`perm` and `cache`: files of another user, remains of interrupted writes, logs and caches.
 
-Looks only into tfx's own places and at the names that the journal gives.
+Looks only into tfx's own places, at the agents' files that tfx writes and at the names that the
+journal gives.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tfx.plan.journal import Intent
 
 _MANY_LOGS = 20
+_MIB = 1024 * 1024
 
 
 def owners(facts: Facts) -> Iterator[Finding]:
@@ -27,12 +30,12 @@ def owners(facts: Facts) -> Iterator[Finding]:
     own = facts.paths.home.stat().st_uid
     places = [facts.paths.config_dir, facts.paths.state_dir, facts.paths.cache_dir]
     places += [facts.paths.data_dir, *_recorded_roots(facts)]
-    found = False
+    told: set[Path] = set()
     for place in dict.fromkeys(places):
         foreign = list(_foreign(place, own))
         if not foreign:
             continue
-        found = True
+        told |= {place, *foreign}
         shown = command(facts.paths.home, place)
         yield Finding(
             facts.paths.display(place),
@@ -48,9 +51,53 @@ def owners(facts: Facts) -> Iterator[Finding]:
             ),
             MANUAL,
         )
-    if not found:
-        yield Finding("owners", Status.OK, "every file in tfx's places is yours")
+    single = [path for path in _agents_files(facts) if path not in told and _is_foreign(path, own)]
+    for path in single:
+        yield _of_another(facts, path)
+    if not told and not single:
+        words = "every file in tfx's places, and every agents' file it writes, is yours"
+        yield Finding("owners", Status.OK, words)
     yield from _closed(facts)
+
+
+def _agents_files(facts: Facts) -> list[Path]:
+    """Return the shared files, written or to be written, and their directories in the home."""
+    from tfx.doctor.checks.configs import shared_files  # noqa: PLC0415  (both are in the registry)
+
+    files = [shared.path for shared in shared_files(facts)]
+    with contextlib.suppress(TfxError):
+        files += [Path(record.file) for record in facts.manifest.shared.values()]
+    home = facts.paths.home
+    starts = [*files, *_recorded_roots(facts)]
+    above = [parent for path in starts for parent in path.parents if home in parent.parents]
+    return sorted({*files, *above})
+
+
+def _is_foreign(path: Path, own: int) -> bool:
+    """Say whether a path, or what it leads to, is there and of another user than `own`."""
+    with contextlib.suppress(OSError):
+        return path.lstat().st_uid != own or path.stat().st_uid != own
+    return False
+
+
+def _of_another(facts: Facts, path: Path) -> Finding:
+    is_directory = path.is_dir()
+    usable = os.access(path, os.W_OK | (os.X_OK if is_directory else os.R_OK))
+    lost = "its agent and tfx cannot write there" if is_directory else "its agent cannot save it"
+    who = command(facts.paths.home, path)
+    return Finding(
+        facts.paths.display(path),
+        Status.WARN if usable else Status.FAIL,
+        "belongs to another user" + ("" if usable else f"; {lost}"),
+        {"path": str(path), "uid": path.stat().st_uid},
+        (
+            Remedy(
+                "take it back; tfx never runs sudo or chown",
+                f'sudo chown {"-R " if is_directory else ""}"$(id -u):$(id -g)" {who}',
+            ),
+        ),
+        MANUAL,
+    )
 
 
 def _closed(facts: Facts) -> Iterator[Finding]:
@@ -110,6 +157,8 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
             (Remedy("`tfx doctor --fix` finishes that run", "tfx doctor setup.journal --fix"),),
             MANUAL,
         )
+    large = list(_large_logs(facts))
+    yield from large
     logs = _files(facts.paths.crash_dir)
     if len(logs) > _MANY_LOGS:
         yield Finding(
@@ -126,8 +175,29 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
     cache = _files(facts.paths.cache_dir)
     size = sum(path.stat().st_size for path in cache)
     details: dict[str, JsonValue] = {"files": len(cache), "bytes": size, "logs": len(logs)}
-    if not spares:
+    if not spares and not large:
         yield Finding("leftovers", Status.OK, f"none; {len(cache)} cached files", details)
+
+
+def _large_logs(facts: Facts) -> Iterator[Finding]:
+    """Yield logs of the hub above the limit that it keeps: something else wrote there (D-115)."""
+    from tfx.hub.daemon.logs import MAX_BYTES  # noqa: PLC0415  (start-up rule)
+
+    for path in _files(facts.paths.hub_dir):
+        size = path.lstat().st_size
+        if ".log" not in path.suffixes or size <= 2 * MAX_BYTES:
+            continue
+        yield Finding(
+            facts.paths.display(path),
+            Status.WARN,
+            f"this log has {size // _MIB} MiB; the hub keeps one to {MAX_BYTES // _MIB} MiB",
+            {"path": str(path), "bytes": size, "limit_bytes": MAX_BYTES},
+            (
+                Remedy("see what fills it", "tfx hub logs"),
+                Remedy("then delete it while the hub is stopped", "tfx hub stop"),
+            ),
+            MANUAL,
+        )
 
 
 def _spares(facts: Facts) -> Iterator[Path]:

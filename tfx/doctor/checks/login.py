@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts, InUse
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.doctor.words import command
-from tfx.errors import JsonValue
+from tfx.errors import JsonValue, TfxError
 
 _GROUP_OR_OTHERS = 0o077
 
@@ -27,6 +28,11 @@ def login(facts: Facts) -> Iterator[Finding]:
             if foreign or state.mode & _GROUP_OR_OTHERS:
                 yield _loose(facts, one, details, foreign=foreign)
                 continue
+        if state.login.value == "unknown" and _is_nowhere(facts, one):
+            summary = "no login seen: no file, no variable of a known provider, none configured"
+            remedy = Remedy(f"log in with {one.binary} itself, if it needs one")
+            yield Finding(one.agent.name, Status.INFO, summary, details, (remedy,))
+            continue
         status = {"present": Status.OK, "absent": Status.INFO}.get(state.login.value)
         words = {"present": "a login is there", "absent": "no login", "unknown": "not visible"}
         yield Finding(
@@ -36,6 +42,27 @@ def login(facts: Facts) -> Iterator[Finding]:
             details,
             () if status is Status.OK else (Remedy(f"log in with {one.binary} itself"),),
         )
+
+
+def _is_nowhere(facts: Facts, one: InUse) -> bool:
+    """Say whether the settings lack the key that a login in them would stand under.
+
+    Only the name of the key is looked for, never its value.
+    """
+    from tfx.plan.actions import Format  # noqa: PLC0415  (start-up rule)
+    from tfx.plan.documents import editor  # noqa: PLC0415
+
+    key, target = one.agent.auth.config_key, one.agent.mcp
+    if key is None or target is None:
+        return False
+    for path in target.existing(facts.paths):
+        try:
+            value = editor(Format(target.format.value)).parse(read_plain(path))
+        except (OSError, TfxError):
+            return False
+        if not isinstance(value, dict) or key in value:
+            return False
+    return True
 
 
 def _loose(facts: Facts, one: InUse, details: dict[str, JsonValue], *, foreign: bool) -> Finding:

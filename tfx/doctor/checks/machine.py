@@ -1,4 +1,4 @@
-"""The host: runtimes, limits, locale, clock, and on request the network.
+"""The host: locale, clock, and on request the network; what programs run on is in runtime.py.
 
 Changes nothing but a temporary folder of its own, which is gone afterwards (D-1).
 """
@@ -7,149 +7,26 @@ from __future__ import annotations
 
 import codecs
 import os
-import platform
-import re
-import resource
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfx.core import process
+from tfx.core import scratch as folders
+from tfx.doctor.checks.runtime import runtime
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Check, Explanation, Finding, Group, Remedy, Status
 from tfx.doctor.words import command
 from tfx.errors import JsonValue
 
-OLDEST_PYTHON = (3, 11)
-FEWEST_FILES = 1024
-LEAST_TEMPORARY_BYTES = 64 * 1024 * 1024
 MOST_SKEW_S = 5.0
-_ST_NOEXEC = 8
 _ANSWER_S = 2.0
-_VERSION = re.compile(r"\d+(?:\.\d+)+\w*")
 _HOSTS = ("api.anthropic.com", "api.openai.com")  # no index host is named anywhere in tfx
 _HTTPS = 443
-
-
-def runtime(facts: Facts) -> Iterator[Finding]:
-    """Yield what tfx and the agents run on (D-112)."""
-    yield _python()
-    yield _node(facts)
-    for name, why in (("git", "merges of edited files"), ("tmux", "agents in the background")):
-        yield _tool(facts, name, why)
-    yield _open_files()
-    yield _temporary_folder()
-
-
-def _python() -> Finding:
-    version = platform.python_version()
-    details: dict[str, JsonValue] = {"program": sys.executable, "origin": _origin()}
-    if sys.version_info[:2] < OLDEST_PYTHON:
-        wanted = ".".join(map(str, OLDEST_PYTHON))
-        return Finding("python", Status.FAIL, f"Python {version}; tfx needs {wanted}", details)
-    return Finding("python", Status.OK, f"Python {version} ({_origin()})", details)
-
-
-def _origin() -> str:
-    prefix = sys.prefix
-    if "/pipx/" in prefix:
-        return "pipx"
-    if "/uv/" in prefix:
-        return "uv"
-    return "virtual environment" if prefix != sys.base_prefix else "the system's Python"
-
-
-def _node(facts: Facts) -> Finding:
-    cells = [cell for cell in facts.matrix.cells if cell.resolution("node") is not None]
-    found = {
-        str(winner.path): cell
-        for cell in cells
-        if (resolution := cell.resolution("node")) and (winner := resolution.winner)
-    }
-    if not found:
-        only = [c.label for c in cells if (r := c.resolution("node")) and r.answer == "shell-only"]
-        if only:
-            return Finding(
-                "node",
-                Status.INFO,
-                f"node is a function or alias in {', '.join(only)}: other programs see no node",
-                {"cells": list(only)},
-                (Remedy("load the version manager's directory into PATH instead of a function"),),
-            )
-        return Finding("node", Status.INFO, "no shell finds node; agents from npm need it")
-    versions: dict[str, JsonValue] = {}
-    for path, cell in found.items():
-        versions[path] = version_of(Path(path), cell.path_text or "") or "unknown"
-    told = ", ".join(sorted({str(version) for version in versions.values()}))
-    several = len(set(versions.values())) > 1
-    summary = f"node {told}" + (" (differs between shells)" if several else "")
-    return Finding("node", Status.INFO if several else Status.OK, summary, versions)
-
-
-def _tool(facts: Facts, name: str, why: str) -> Finding:
-    program = facts.paths.program(name)
-    if program is None:
-        return Finding(name, Status.INFO, f"{name} is not on PATH; it is used for {why}")
-    option = "-V" if name == "tmux" else "--version"
-    version = version_of(program, facts.paths.env.get("PATH", ""), option)
-    details: dict[str, JsonValue] = {"program": str(program)}
-    if version is None:
-        return Finding(name, Status.UNKNOWN, f"{name} does not tell its version", details)
-    return Finding(name, Status.OK, f"{name} {version}", details)
-
-
-def version_of(program: Path, path: str, option: str = "--version") -> str | None:
-    """Return the version that a tool prints, started with this PATH in a scratch home."""
-    with tempfile.TemporaryDirectory(prefix="tfx-doctor-") as scratch:
-        env = {"PATH": path, "HOME": scratch, "LC_ALL": "C"}
-        try:
-            done = process.run([str(program), option], env=env, timeout_s=5, limit_bytes=65_536)
-        except OSError:
-            return None
-    found = _VERSION.search(done.stdout.decode("utf-8", "replace")) if done.ok else None
-    return found[0] if found else None
-
-
-def _open_files() -> Finding:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    details: dict[str, JsonValue] = {"soft": soft, "hard": hard}
-    if soft != resource.RLIM_INFINITY and soft < FEWEST_FILES:
-        return Finding(
-            "ulimit -n",
-            Status.WARN,
-            f"only {soft} open files are allowed; the hub wants {FEWEST_FILES}",
-            details,
-            (Remedy("raise the limit in the shell that starts tfx", f"ulimit -n {FEWEST_FILES}"),),
-            MANUAL,
-        )
-    return Finding("ulimit -n", Status.OK, f"{soft} open files", details)
-
-
-def _temporary_folder() -> Finding:
-    place = tempfile.gettempdir()
-    try:
-        space = os.statvfs(place)
-    except OSError as error:
-        return Finding("TMPDIR", Status.FAIL, f"{place} cannot be used: {error.strerror}")
-    free = space.f_bavail * space.f_frsize
-    return judge_temporary(place, free, noexec=bool(space.f_flag & _ST_NOEXEC))
-
-
-def judge_temporary(place: str, free_bytes: int, *, noexec: bool) -> Finding:
-    """Return what the state of the temporary folder means (K-45: values, not file systems)."""
-    details: dict[str, JsonValue] = {"path": place, "free_bytes": free_bytes, "noexec": noexec}
-    if free_bytes < LEAST_TEMPORARY_BYTES:
-        free = f"{free_bytes // 1024 // 1024} MiB"
-        remedy = Remedy("make room, or point TMPDIR elsewhere", f"df -h {place}")
-        return Finding("TMPDIR", Status.WARN, f"{place} has {free} left", details, (remedy,))
-    if noexec:
-        summary = f"{place} is mounted noexec: agents that unpack programs there fail"
-        remedy = Remedy("point TMPDIR at a directory where programs may run")
-        return Finding("TMPDIR", Status.WARN, summary, details, (remedy,), MANUAL)
-    return Finding("TMPDIR", Status.OK, f"{place} has room", details)
+_BUNDLES_OR_DIRECTORIES = frozenset({"SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"})
+_BUNDLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE")  # fmt: skip
 
 
 def locale(facts: Facts) -> Iterator[Finding]:
@@ -185,8 +62,10 @@ def _is_utf8(encoding: str) -> bool:
 
 def clock(facts: Facts) -> Iterator[Finding]:
     """Yield whether the clock agrees with the file system and with the hub's log (D-111)."""
-    with tempfile.TemporaryDirectory(prefix="tfx-doctor-") as scratch:
-        probe = Path(scratch, "now")
+    from tfx.hub.store.inspection import last_event  # noqa: PLC0415  (start-up rule)
+
+    with folders.scratch("doctor") as scratch:
+        probe = scratch / "now"
         before = time.time()
         probe.write_bytes(b"")
         written = probe.stat().st_mtime
@@ -194,7 +73,7 @@ def clock(facts: Facts) -> Iterator[Finding]:
     now_ms = time.time_ns() // 1_000_000
     database = facts.probe.files.database
     if database.exists():
-        yield judge_log(facts.inspection.last_event_at_ms, now_ms)
+        yield judge_log(last_event(database), now_ms)
 
 
 def judge_skew(skew_s: float) -> Finding:
@@ -231,15 +110,32 @@ def network(facts: Facts) -> Iterator[Finding]:
     """Yield whether the agents' APIs can be reached; never worse than warn (D-116)."""
     env = facts.paths.env
     proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY") if env.get(name)]
-    bundle = next((n for n in ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS") if env.get(n)), None)
+    bundles = [name for name in _BUNDLES if env.get(name)]
     yield Finding(
         "proxy",
         Status.INFO,
         f"{', '.join(proxies)} is set" if proxies else "no proxy variable is set",
-        {"proxy_variables": list(proxies), "ca_bundle_variable": bundle},
+        {"proxy_variables": list(proxies), "ca_bundle_variables": [*bundles]},
     )
+    for name in bundles:
+        yield from _bundle(name, Path(env[name]))
     for host in _HOSTS:
         yield _reach(host, proxied=bool(proxies))
+
+
+def _bundle(name: str, path: Path) -> Iterator[Finding]:
+    """Yield a variable for certificates that leads to none; every connection then fails."""
+    fits = path.is_dir() or path.is_file() if name in _BUNDLES_OR_DIRECTORIES else path.is_file()
+    if fits and os.access(path, os.R_OK):
+        return
+    yield Finding(
+        name,
+        Status.WARN,
+        f"leads to {path}, where no certificates can be read: programs trust nobody",
+        {"variable": name, "path": str(path)},
+        (Remedy(f"correct {name} or unset it", f"unset {name}", "bash"),),
+        MANUAL,
+    )
 
 
 def _reach(host: str, *, proxied: bool) -> Finding:

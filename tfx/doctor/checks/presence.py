@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
-from tfx.doctor.words import listed
+from tfx.doctor.words import at_home, listed
 from tfx.errors import JsonValue, TfxError
 
 if TYPE_CHECKING:
@@ -33,11 +33,16 @@ def places(facts: Facts) -> Iterator[Finding]:
 
     in_use = {one.agent.name: one.binary for one in facts.in_use}
     manifest = _manifest(facts)
-    for agent in AGENTS:
-        if agent.name in in_use:
-            yield _used(facts, agent, in_use[agent.name], manifest)
-        else:
-            yield _unused(facts, agent, manifest)
+    rows = [
+        _used(facts, agent, in_use[agent.name], manifest)
+        if agent.name in in_use
+        else _unused(facts, agent, manifest)
+        for agent in AGENTS
+    ]
+    if all(row.status is Status.SKIP for row in rows):
+        summary = f"none of the {len(rows)} agents that tfx knows is here"
+        yield Finding("agents", Status.INFO, summary, {"known": [row.target for row in rows]})
+    yield from rows
 
 
 def _manifest(facts: Facts) -> Manifest | None:
@@ -89,9 +94,13 @@ def _partly(
         details["read only where it is found"] = only
     found = listed((cell.label for cell in seen.found), 3)
     only_here = {cell.label for cell in seen.shell_only}
-    summary = f"not found in {listed((cell.label for cell in away), 3)}; found in {found}"
+    nowhere = [cell.label for cell in away if cell.label not in only_here]
+    summary = f"found in {found}"
+    if nowhere:
+        summary = f"not found in {listed(nowhere, 3)}; {summary}"
     if only_here:
-        summary = f"alias or function in {listed(sorted(only_here), 2)}, so {summary}"
+        what = f"alias or function in {listed(sorted(only_here), 2)}"
+        summary = f"{what}: scripts and other programs cannot use it; {summary}"
     if lost:
         summary = f"{summary}; the route script needs it"
         details["route script"] = (
@@ -222,7 +231,7 @@ def _stray(facts: Facts, agent: Agent, found: tuple[Stray, ...]) -> Finding:
 
 def path_lines(facts: Facts, cells: Iterable[Cell], directory: Path) -> tuple[Remedy, ...]:
     """Return one line for each file that has to learn the directory, in its shell's own words."""
-    lines: dict[tuple[Path, str], Remedy] = {}
+    lines: dict[tuple[Path, str | None], Remedy] = {}
     plain: list[str] = []
     for cell in cells:
         if cell.flavour is None:
@@ -230,15 +239,24 @@ def path_lines(facts: Facts, cells: Iterable[Cell], directory: Path) -> tuple[Re
         if cell.edit_file is None:
             plain.append(cell.label)
             continue
-        line = cell.flavour.path_line(str(directory), str(facts.paths.home))
         place = facts.paths.display(cell.edit_file)
-        lines.setdefault(
-            (cell.edit_file, line), Remedy(f"add to {place} ({cell.label})", line, cell.shell)
-        )
+        line = _line(facts, cell, directory, place)
+        lines.setdefault((cell.edit_file, line.command), line)
     if plain:
         text = f"{listed(plain)}: reads no file of yours; set PATH where it is started"
         return (*lines.values(), Remedy(text))
     return tuple(lines.values())
+
+
+def _line(facts: Facts, cell: Cell, directory: Path, place: str) -> Remedy:
+    """Return the line for one file, or only words where no line can say the directory (D-20)."""
+    home = facts.paths.home
+    inside = str(at_home(home, directory))
+    if cell.flavour is None or ":" in inside or not inside.isprintable():
+        shown = facts.paths.display(directory)
+        return Remedy(f"{place} ({cell.label}) has to put {shown} on PATH; give it a plain name")
+    line = cell.flavour.path_line(inside, str(home))
+    return Remedy(f"add to {place} ({cell.label})", line, cell.shell)
 
 
 def cells_of(facts: Facts, name: str) -> dict[str, JsonValue]:
@@ -277,6 +295,11 @@ def _directory(seen: Presence) -> Path:
     path = seen.found[0].resolution(seen.name)
     winner = path.path if path is not None else None
     return winner.parent if winner is not None else Path("/")
+
+
+def reads_files(cell: Cell) -> bool:
+    """Say whether this start of a shell reads a file of the user, so that one can mend it."""
+    return cell.mode is not None and cell.edit_file is not None
 
 
 def _is_plain(cell: Cell) -> bool:

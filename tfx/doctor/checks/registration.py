@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tfx.core.files import read_plain
 from tfx.doctor.checks.drift import differs
 from tfx.doctor.facts import Facts, InUse
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
@@ -75,7 +76,7 @@ def entries_of(facts: Facts, target: McpTarget) -> dict[Path, Mapping[str, JsonV
     read = target.existing(facts.paths)
     for path in read if target.reads.value == "merged" else read[:1]:
         try:
-            data = path.read_bytes()
+            data = read_plain(path)
             document = editor(Format(target.format.value)).parse(data) if data.strip() else {}
         except (OSError, TfxError):
             continue
@@ -87,7 +88,7 @@ def entries_of(facts: Facts, target: McpTarget) -> dict[Path, Mapping[str, JsonV
 
 def _none(facts: Facts, one: InUse, action: Action | None) -> Finding:
     if action is not None:
-        summary = "the entry cannot be read, because its file does not parse"
+        summary = "the entry cannot be read: its file is not one that tfx can read"
         return Finding(one.agent.name, Status.UNKNOWN, summary, repair=MANUAL)
     status = Status.INFO if facts.wanted.was_set_up else Status.SKIP
     remedy = Remedy("write one", "tfx setup")

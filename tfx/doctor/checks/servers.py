@@ -1,6 +1,6 @@
 """`mcp.servers` (--deep): do the stdio MCP servers of others start and answer `initialize`.
 
-Starts each for one answer in a scratch home and ends it with all its children; shows no
+Starts each for one answer in a scratch home and ends its whole session; shows no
 argument, no variable and no answer of a server.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx import __version__
+from tfx.core import scratch as folders
+from tfx.core.files import read_plain
 from tfx.doctor.facts import Facts, InUse
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.errors import JsonValue, TfxError
@@ -90,7 +91,7 @@ def _entries(facts: Facts, target: McpTarget) -> dict[str, Mapping[str, JsonValu
     read = target.existing(facts.paths)
     for path in read if target.reads.value == "merged" else read[:1]:
         try:
-            data = path.read_bytes()
+            data = read_plain(path)
             value = lookup(editor(Format(target.format.value)).parse(data), target.key)
         except (OSError, TfxError):
             continue
@@ -173,13 +174,13 @@ def _answer(facts: Facts, server: Server, program: Path) -> Heard:
     from tfx.agents.versions import scratch_env  # noqa: PLC0415  (start-up rule)
     from tfx.core.listen import listen  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="tfx-server-", ignore_cleanup_errors=True) as scratch:
-        env = scratch_env(facts.paths, Path(scratch)) | {"PATH": server.path}
+    with folders.scratch("server") as scratch:
+        env = scratch_env(facts.paths, scratch) | {"PATH": server.path}
         env |= {} if facts.options.network else _OFFLINE
         return listen(
             [str(program), *server.words[1:]],
             env=env | dict(server.variables),
-            cwd=server.cwd if server.cwd and server.cwd.is_dir() else Path(scratch),
+            cwd=server.cwd if server.cwd and server.cwd.is_dir() else scratch,
             until=lambda said: _answered(said) is not None,
             say=json.dumps(_INITIALIZE).encode() + b"\n",
             timeout_s=facts.options.timeout_s,
@@ -210,6 +211,7 @@ def judge(server: Server, heard: Heard, timeout_s: float) -> Finding:
     answer = _answered(heard.stdout)
     noise = sum(_message(line) is None for line in heard.stdout.split(b"\n") if line.strip())
     details = _details(server) | {"duration_ms": heard.duration_ms, "foreign_lines": noise}
+    details["outlived"] = heard.outlived
     if answer is None:
         return _silent(server, heard, timeout_s, details)
     if not isinstance(answer.get("result"), dict):
@@ -218,6 +220,10 @@ def judge(server: Server, heard: Heard, timeout_s: float) -> Finding:
     if noise:
         summary = f"answers, but writes {noise} lines that are no message to its standard output"
         remedy = Remedy("let it log to standard error; some clients give up on such a line")
+        return Finding(server.target, Status.WARN, summary, details, (remedy,), MANUAL)
+    if heard.outlived:
+        summary = "answers; something it started in a session of its own still runs"
+        remedy = Remedy("look for it with `ps`; tfx ends only what stays in the server's session")
         return Finding(server.target, Status.WARN, summary, details, (remedy,), MANUAL)
     return Finding(server.target, Status.OK, "starts and answers `initialize`", details)
 

@@ -210,7 +210,8 @@ CHECKS = (
             "A CLI that works in a terminal can be missing for editors, services and the tool"
             " calls of other agents, because these read other start-up files or none.",
             "The PATH and the aliases of fresh shells, started without your environment; what the"
-            " start-up files write when you start that shell yourself stays written.",
+            " start-up files write when you start that shell yourself stays written, and a ksh"
+            " whose start-up files name a history file writes one line of tfx into it.",
             "Add the line that the row shows to the file it names, then start a new shell. tfx"
             " never writes start-up files.",
         ),

@@ -50,7 +50,12 @@ def _judged(
         remedies = (Remedy(node[1]), *remedies)
     if short:
         details["minimums"] = {each.ability: each.version for each in short}
-        missing = f"{short[-1].ability} needs {short[-1].version}"
+        lost = [each for each in short if not each.conditional]
+        last = (lost or short)[-1]
+        missing = f"{last.ability} needs {last.version}"
+        if not lost and node is None:
+            summary = f"{found.text}; if you use it, {missing}"
+            return Finding(one.agent.name, Status.INFO, summary, details, remedies)
         cause = "; npm chose an old release because Node is old" if node else ""
         return Finding(
             one.agent.name,
@@ -112,6 +117,6 @@ def _runs_on_node(program: Program) -> bool:
 
 
 def _node_version(node: Path, path: str) -> str | None:
-    from tfx.doctor.checks.machine import version_of  # noqa: PLC0415  (start-up rule)
+    from tfx.doctor.checks.runtime import version_of  # noqa: PLC0415  (start-up rule)
 
     return version_of(node, path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tfx.core import database
 from tfx.core.clock import SystemClock
+from tfx.core.files import read_plain
 from tfx.hub.models import DeadReason
 from tfx.hub.schema import registry
 from tfx.hub.schema.identity import Stamp, identify
@@ -115,6 +116,18 @@ def traffic(path: Path) -> Traffic | None:
     )
 
 
+def last_event(path: Path) -> int | None:
+    """Return the newest time in the log of a database; None unless the schema is the current one.
+
+    Raises NotFound, or what opening and reading it raises.
+    """
+    connection = database.open_inspector(path)
+    with contextlib.closing(connection), database.errors_typed(str(path)):
+        if registry.judge(identify(connection)).verdict is not Verdict.CURRENT:
+            return None
+        return _last_event(Reader(connection, SystemClock().now_ms()))
+
+
 def disagreements(path: Path) -> tuple[str, ...]:
     """Return the rows of a stopped hub's database that are not as its log says (EV-P6).
 
@@ -138,8 +151,7 @@ def _version(text: str) -> tuple[int, ...]:
 def _journal_mode(path: Path) -> str:
     """Return `wal` or `delete` by the header: an immutable connection does not tell."""
     try:
-        with path.open("rb") as file:
-            header = file.read(20)
+        header = read_plain(path, 20)
     except OSError:
         return "unknown"
     return {2: "wal", 1: "delete"}.get(header[18] if len(header) > 18 else 0, "unknown")  # noqa: PLR2004  (the offset of the write format in an SQLite header)

@@ -1,0 +1,69 @@
+"""Scratch folders that go at the end, and those of killed processes, which did not.
+
+Knows nothing of what is put into them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_STALE_S: Final = 3600  # far above the longest time-out of a probe
+_NAME: Final = re.compile(r"tfx-[a-z]+-(?P<pid>\d+)-\w+")
+
+
+@contextmanager
+def scratch(purpose: str) -> Iterator[Path]:
+    """Give a private folder in TMPDIR and remove it; first those that dead processes left there.
+
+    `purpose` is a word of small letters.
+    """
+    place = Path(tempfile.gettempdir())
+    _sweep(place)
+    with tempfile.TemporaryDirectory(
+        prefix=f"tfx-{purpose}-{os.getpid()}-", dir=place, ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
+@cache
+def _sweep(place: Path) -> None:
+    """Remove the folders of this user's dead processes, once for each run of the program."""
+    try:
+        names = [entry.name for entry in os.scandir(place)]
+    except OSError:
+        return
+    for name in names:
+        found = _NAME.fullmatch(name)
+        if found is not None and is_stale(place / name, int(found["pid"])):
+            shutil.rmtree(place / name, ignore_errors=True)
+
+
+def is_stale(folder: Path, pid: int) -> bool:
+    """Say whether a folder is this user's, an hour old, and its process is gone.
+
+    The age counts too, since a process of another container has no number here.
+    """
+    try:
+        info = folder.lstat()
+    except OSError:
+        return False
+    ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+    if not ours or time.time() - info.st_mtime < _STALE_S:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
