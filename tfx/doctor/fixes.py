@@ -18,6 +18,7 @@ from tfx.doctor.redaction import Redactor
 from tfx.doctor.report import FixRow
 from tfx.doctor.run import Found
 from tfx.errors import JsonValue, TfxError, UnsafeEnvironment
+from tfx.hub import state as state_file
 from tfx.plan.actions import Action, ActionKind, Desired, OutcomeStatus, Report, State
 from tfx.plan.engine import Engine
 from tfx.plan.steps import mark_of
@@ -158,7 +159,8 @@ def _hub_lock(facts: Facts, fixes: Sequence[Fix]) -> Iterator[bool]:
         yield False
         return
     with lock:
-        yield True
+        recorded = state_file.read(facts.probe.files.state)
+        yield recorded is None or not recorded.lives  # a hub may live without its lock (D-106)
 
 
 def _repair(facts: Facts, fixes: Sequence[Fix], say: Callable[[str], None]) -> Report:

@@ -179,7 +179,7 @@ def _http(facts: Facts, name: str, url: str) -> Finding:
         summary = f"its address is not of this machine: {host}"
         return Finding(name, Status.WARN, summary, details, repair=MANUAL)
     seen = facts.probe
-    recorded = seen.recorded if seen.lock_held else None
+    recorded = seen.recorded if seen.in_use else None
     running = recorded if seen.state.value == "running" else None
     if running is None and recorded is not None and recorded.port == port:
         return _unwell(name, port, details)
