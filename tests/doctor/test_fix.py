@@ -15,6 +15,7 @@ from tests.doctor.test_setup_checks import interrupt, make_orphan, make_stale
 from tests.doctor.world import Clinic, on_terminal, row
 from tests.support import Ran, listing
 from tfx.core import locks
+from tfx.core.files import digest
 from tfx.doctor.examine import examine
 from tfx.doctor.model import FixClass, Question
 from tfx.doctor.options import Options
@@ -186,6 +187,33 @@ def test_d5_the_plain_view_of_a_dry_run_shows_hashes_modes_and_the_diff(clinic: 
     assert re.search(rf"  update ~/{SCRIPT}: sha256 [0-9a-f]{{12}}, mode 0755 -> sha256", said)
     assert "    -# an older version" in said
     assert "to do this: tfx doctor --fix --yes" in said
+
+
+@pytest.mark.parametrize("kind", ["drawn", "plain"])
+def test_d4_d119_k48_on_a_terminal_the_plan_stands_above_the_question(
+    clinic: Clinic, kind: str
+) -> None:
+    make_stale(clinic, SCRIPT)
+    (clinic.home / HUD).chmod(0o644)
+    words = ("--ascii",) if kind == "plain" else ()
+    said = on_terminal(clinic, "assets.manifest", "--fix", *words, answer=b"n\n")
+    above, _, below = said.partition("[y/N]")
+    assert "Nothing here is for --fix to repair" not in said
+    assert "Nothing was written; to do this" not in above
+    assert re.search(rf"update ~/{SCRIPT}: sha256 [0-9a-f]{{12}}, mode 0755 -> sha256", above)
+    assert "-# an older version" in above
+    assert re.search(r"mode 0644 -> sha256 [0-9a-f]{12}, mode 0755", above)
+    assert "declined" in below
+
+
+def test_d118_d177_an_interrupted_run_shows_its_journal_and_how_each_change_will_end(
+    clinic: Clinic,
+) -> None:
+    run = interrupt(clinic)
+    ran = clinic.doctor("setup.journal", "--fix", "--dry-run")
+    [action] = row(ran, "setup.journal", run)["fix"]["plan"]["actions"]
+    journal = clinic.home / ".local/state/tfx/setup/journal" / f"{run}.jsonl"
+    assert action["before"] == {"sha256": digest(journal.read_bytes()), "mode": "0600"}
 
 
 def test_d6_nothing_to_repair_is_said(clinic: Clinic) -> None:

@@ -37,7 +37,10 @@ def test_d103_d179_edited_is_left_with_diff_and_command(clinic: Clinic) -> None:
         file.write("# mine\n")
     assert state(clinic, SCRIPT) == ("edited", Status.WARN, "M")
     found = clinic.rows("assets.manifest")[f"~/{SCRIPT}"]
-    assert "-# mine" in str(found.details["diff"])
+    assert "-(a line of yours)" in str(found.details["diff"])
+    assert "# mine" not in str(found.details["diff"])
+    yours = clinic.rows("assets.manifest", shows_yours=True)[f"~/{SCRIPT}"]
+    assert "-# mine" in str(yours.details["diff"])
     assert commands(found) == ["tfx setup --take-new", "tfx setup --keep-mine"]
 
 

@@ -73,7 +73,7 @@ def doctor(
     the hub and at the machine.
     """
 
-    def options() -> Options:
+    def options(screen: Screen) -> Options:
         from tfx.doctor.options import Options
 
         return Options(
@@ -89,6 +89,7 @@ def doctor(
             network=network,
             deep=deep,
             all_shells=all_shells,
+            shows_yours=wishes.verbose and not wishes.json and screen.on_terminal,
         )
 
     def feature(screen: Screen) -> Result[DoctorData | ListData]:
@@ -100,7 +101,7 @@ def doctor(
             return explained(find(CHECKS, explain))
         if list_:
             return listed_checks(CHECKS)
-        said = options()
+        said = options(screen)
         said.validate()
         return _look(screen, said)
 

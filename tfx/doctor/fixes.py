@@ -6,20 +6,20 @@ Has no writer of its own: the plan engine reads again, backs up, writes and reco
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfx.core import locks
 from tfx.core.paths import Paths
 from tfx.doctor.checks.itself import newer_writer
 from tfx.doctor.facts import Facts
-from tfx.doctor.model import Finding, FixClass, Question
+from tfx.doctor.model import FixClass, Question
 from tfx.doctor.redaction import Redactor
 from tfx.doctor.report import FixRow
 from tfx.doctor.run import Found
-from tfx.errors import JsonValue, TfxError, UnsafeEnvironment
+from tfx.errors import TfxError, UnsafeEnvironment
 from tfx.hub import state as state_file
-from tfx.plan.actions import Action, ActionKind, Desired, OutcomeStatus, Report, State
+from tfx.plan.actions import Action, Desired, OutcomeStatus, Report
 from tfx.plan.engine import Engine
 from tfx.plan.steps import mark_of
 
@@ -184,39 +184,3 @@ def _outcome(fix: Fix, report: Report, redactor: Redactor) -> FixRow:
         return fix.row("applied", redactor.text(found[0].reason))
     refused = bad.status in {OutcomeStatus.CONFLICT, OutcomeStatus.REFUSED}
     return fix.row("refused" if refused else "failed", redactor.text(bad.reason))
-
-
-def plan_shower(facts: Facts) -> Callable[[Finding], Mapping[str, JsonValue] | None]:
-    """Return what tells the plan of a finding's repair as data (D-177)."""
-    engine = Engine(facts.paths.setup_dir, git=facts.paths.program("git"))
-
-    def show(finding: Finding) -> Mapping[str, JsonValue] | None:
-        repair = finding.repair
-        if repair is None or not repair.actions:
-            return None
-        return {"actions": [_shown(action, engine, facts) for action in repair.actions]}
-
-    return show
-
-
-def _shown(action: Action, engine: Engine, facts: Facts) -> JsonValue:
-    text = ""
-    if action.asset and action.kind in {ActionKind.CREATE, ActionKind.UPDATE}:
-        with contextlib.suppress(TfxError):
-            text = engine.diff(facts.wanted.desired, action).text
-    return {
-        "kind": action.kind.value,
-        "reason": action.reason.value,
-        "target": action.target,
-        "before": _state(action.disk),
-        "after": _state(action.new),
-        "diff": text,
-        "reversible": action.kind is not ActionKind.RECORD,
-    }
-
-
-def _state(state: State | None) -> JsonValue:
-    if state is None:
-        return None
-    mode = None if state.mode is None else f"{state.mode:04o}"
-    return {"sha256": state.sha256 or None, "mode": mode}
