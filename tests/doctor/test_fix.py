@@ -317,6 +317,21 @@ def test_d127_s103_under_sudo_with_a_foreign_home_every_fix_is_refused(clinic: C
     assert clinic.doctor("--reset", SUDO_USER="somebody").code == 1
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory away")
+def test_d127_root_in_the_home_of_another_repairs_and_clears_nothing(clinic: Clinic) -> None:
+    make_stale(clinic, SCRIPT)
+    cached = clinic.write(".cache/tfx/x", "x")
+    os.chown(clinic.home, 1000, 1000)
+    before = listing(clinic.home)
+    ran = clinic.doctor("assets.manifest", "--fix", "--yes")
+    assert set(outcomes(ran).values()) == {"refused"}
+    assert "belongs to uid 1000" in ran.data["fixes"][0]["reason"]
+    assert row(ran, "assets.manifest", f"~/{SCRIPT}")["details"]["state"] == "stale"
+    assert clinic.doctor("--reset").code == 1
+    assert cached.exists()
+    assert listing(clinic.home) == before
+
+
 def test_d128_rc_files_are_never_written(tmp_path: Path) -> None:
     clinic = Clinic(tmp_path, "claude")
     clinic.write(".bashrc", f'export PATH="{clinic.bin}:$PATH"\n')

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfx.core import locks
-from tfx.core.paths import Paths
+from tfx.core.paths import Paths, refuse_home_of_another
 from tfx.doctor.checks.itself import newer_writer
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import FixClass, Question
@@ -94,7 +94,7 @@ def plan(found: Sequence[Found], facts: Facts, redactor: Redactor) -> Planned:
 
 def _refusal(facts: Facts) -> str | None:
     try:
-        Paths.resolve(facts.paths.env)
+        refuse_home_of_another(Paths.resolve(facts.paths.env).home)
     except UnsafeEnvironment as error:
         return error.message
     return newer_writer(facts)
