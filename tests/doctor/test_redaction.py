@@ -204,6 +204,7 @@ def test_d27_what_tfx_says_of_itself_survives(redactor: Redactor) -> None:
         "/usr/bin/env: node: No such file", "sha256 0a1b2c3d4e5f -> sha256 ffeeddccbbaa",
         "mcpServers.tfx-hub: text", "docker run -u 1000:1000 x", "line 3, column 7: no value",
         "http://127.0.0.1:27888/mcp", "npm config set prefix ~/.local", "@anthropic-ai/claude-code",
+        'sudo chown -R "$(id -u):$(id -g)" ~/.local/state/tfx',
         "cli.auth claude: present", "SSH_AUTH_SOCK=/run/user/1000/agent", "PWD=/root/x",
     ):  # fmt: skip
         assert redactor.text(text) == text

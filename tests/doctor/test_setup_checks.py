@@ -123,10 +123,10 @@ def test_a_machine_without_setup_says_so(tmp_path: Path) -> None:
     assert (found.status, commands(found)) == (Status.INFO, ["tfx setup"])
 
 
-def test_an_unreadable_manifest_is_unknown_with_the_way_out(clinic: Clinic) -> None:
+def test_k9_an_unreadable_manifest_fails_with_the_way_out(clinic: Clinic) -> None:
     clinic.write(".local/state/tfx/setup/manifest.json", "{broken")
-    found = clinic.rows("assets.manifest")["manifest-unreadable"]
-    assert found.status is Status.UNKNOWN
+    found = clinic.rows("assets.manifest")["manifest"]
+    assert found.status is Status.FAIL
     assert "put" in texts(found)
 
 

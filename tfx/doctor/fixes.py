@@ -22,8 +22,10 @@ from tfx.hub import state as state_file
 from tfx.plan.actions import Action, Desired, OutcomeStatus, Report
 from tfx.plan.engine import Engine
 from tfx.plan.steps import mark_of
+from tfx.plan.upkeep_run import UNREADABLE, is_upkeep, keep_up
 
 _LOCK_PURPOSE = "doctor"
+_OPERATION = "doctor --fix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +124,40 @@ def apply(
         blocked = [f.row("refused", "a hub is running") for f in chosen if f not in able]
         if not able:
             return Done((*declined, *blocked))
-        try:
-            report = _repair(facts, able, say)
-        except TfxError as error:
-            reason = redactor.text(error.message)
-            failed = [fix.row("refused", reason) for fix in able]
-            return Done((*declined, *blocked, *failed))
-    rows = (*declined, *blocked, *(_outcome(fix, report, redactor) for fix in able))
+        report, refused = _carried_out(facts, able, say)
+    rows = (*declined, *blocked, *_told(able, report, refused, redactor))
     return Done(rows, report.run, changed=bool(report.run or report.recovered))
+
+
+def _carried_out(
+    facts: Facts, able: Sequence[Fix], say: Callable[[str], None]
+) -> tuple[Report, TfxError | None]:
+    """Repair; where manifest or journal cannot be read, what needs neither (D-125)."""
+    try:
+        return _repair(facts, able, say), None
+    except TfxError as error:
+        own = [fix for fix in able if is_upkeep(fix.actions)]
+        if error.reason not in UNREADABLE or not own:
+            return Report(None, ()), error
+        actions = [action for fix in own for action in fix.actions]
+        with contextlib.suppress(TfxError):  # the first refusal tells why
+            return keep_up(facts.paths.setup_dir, _OPERATION, actions, _progress(say)), error
+        return Report(None, ()), error
+
+
+def _told(
+    able: Sequence[Fix], report: Report, refused: TfxError | None, redactor: Redactor
+) -> Iterator[FixRow]:
+    for fix in able:
+        done = any(outcome.action in fix.actions for outcome in report.outcomes)
+        if refused is not None and not done:
+            yield fix.row("refused", redactor.text(refused.message))
+        else:
+            yield _outcome(fix, report, redactor)
+
+
+def _progress(say: Callable[[str], None]) -> Callable[[Action], None]:
+    return lambda action: say(f"repairing {action.target}")
 
 
 def _agreed(fixes: Sequence[Fix], agreed: Callable[[Question], bool]) -> list[Fix]:
@@ -168,7 +196,7 @@ def _repair(facts: Facts, fixes: Sequence[Fix], say: Callable[[str], None]) -> R
     actions = [action for fix in fixes for action in fix.actions]
     needs_desired = any(action.asset for action in actions)
     desired = facts.wanted.desired if needs_desired else Desired()
-    return engine.repair(desired, actions, lambda action: say(f"repairing {action.target}"))
+    return engine.repair(desired, actions, _progress(say))
 
 
 def _outcome(fix: Fix, report: Report, redactor: Redactor) -> FixRow:

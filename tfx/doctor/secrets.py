@@ -176,7 +176,7 @@ _RULES: Sequence[_Rule] = (
     # --name value, "--name", "value"; -u user:password
     _rule(rf"(?<![\w-])--?(?P<name>[a-z][\w.-]*){_BETWEEN}(?!--?[a-z])"),
     _rule(
-        rf"(?<![\w-])(?:-u|--(?:proxy-)?user)(?:{_BETWEEN}|=|)(?P<user>[^\s:\"'=]+):",
+        rf"(?<![\w-])(?:-u|--(?:proxy-)?user)(?:{_BETWEEN}|=|)(?P<user>[\w.@+\\-]+):",
         r"[^\s\"']+",
     ),
     _rule(r"\bsshpass[ \t]+-p[ \t]*"),

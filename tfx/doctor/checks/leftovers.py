@@ -5,6 +5,7 @@ Looks only into tfx's own places and at the names that the journal gives.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.doctor.words import command, listed
-from tfx.errors import JsonValue, TfxError
+from tfx.errors import JsonValue, StateConflict, TfxError
 
 if TYPE_CHECKING:
     from tfx.plan.journal import Intent
@@ -110,7 +111,7 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
             (Remedy("`tfx doctor --fix` finishes that run", "tfx doctor setup.journal --fix"),),
             MANUAL,
         )
-    logs = _files(facts.paths.crash_dir)
+    logs = files_below(facts.paths.crash_dir)
     if len(logs) > _MANY_LOGS:
         yield Finding(
             "crash logs",
@@ -123,8 +124,8 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
                 ),
             ),
         )
-    cache = _files(facts.paths.cache_dir)
-    size = sum(path.stat().st_size for path in cache)
+    cache = files_below(facts.paths.cache_dir)
+    size = sum(cache.values())
     details: dict[str, JsonValue] = {"files": len(cache), "bytes": size, "logs": len(logs)}
     if not spares:
         yield Finding("leftovers", Status.OK, f"none; {len(cache)} cached files", details)
@@ -133,7 +134,6 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
 def _spares(facts: Facts) -> Iterator[Path]:
     from tfx.plan.disk import Spare  # noqa: PLC0415  (start-up rule)
     from tfx.plan.journal import read  # noqa: PLC0415
-    from tfx.plan.recovery import interrupted  # noqa: PLC0415
     from tfx.plan.state import StateDir  # noqa: PLC0415
 
     def beside(run: str, intent: Intent) -> Iterator[Path]:
@@ -141,16 +141,25 @@ def _spares(facts: Facts) -> Iterator[Path]:
         yield from (path for path in (spare.fresh, spare.held) if os.path.lexists(path))
 
     state = StateDir(facts.paths.setup_dir)
-    for run in interrupted(state):
-        for intent in read(state.journal(run)).intents:
-            yield from beside(run, intent)
+    for run in state.journals():
+        with contextlib.suppress(StateConflict):  # setup.journal tells of one that is damaged
+            story = read(state.journal(run))
+            for intent in () if story.committed else story.intents:
+                yield from beside(run, intent)
 
 
-def _files(place: Path) -> list[Path]:
-    """Return the regular files below a directory of ours; links are not followed."""
-    return [
-        path
-        for directory, _, names in os.walk(place)
-        for name in names
-        if stat.S_ISREG((path := Path(directory, name)).lstat().st_mode)
-    ]
+def files_below(place: Path) -> dict[Path, int]:
+    """Return the regular files below a directory of ours and their sizes in bytes.
+
+    Links are not followed; what is no directory, is gone meanwhile or may not be looked at is
+    left out.
+    """
+    found: dict[Path, int] = {}
+    for directory, _, names in os.walk(place):
+        for name in names:
+            path = Path(directory, name)
+            with contextlib.suppress(OSError):
+                info = path.lstat()
+                if stat.S_ISREG(info.st_mode):
+                    found[path] = info.st_size
+    return found
