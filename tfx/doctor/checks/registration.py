@@ -114,7 +114,7 @@ def _one(
     if not recorded:
         yield _foreign(facts, one, path, entry)
     elif url := next((str(entry[key]) for key in _URL_KEYS if key in entry), None):
-        yield _http(facts, name, url)
+        yield _address(facts, name, url)
     else:
         yield _stdio(facts, name, entry)
 
@@ -150,7 +150,6 @@ def _of_project(
         seen,
         status=Status.INFO if fine else seen.status,
         summary=f"an entry of that project beats the one of tfx: {words}",
-        details={name: each for name, each in seen.details.items() if name != "url"},
         remedies=(*seen.remedies, remedy),
         repair=MANUAL,
     )
@@ -161,6 +160,7 @@ def _stranger(target: str) -> Finding:
 
 
 def _address(facts: Facts, target: str, url: str) -> Finding:
+    """Return what an address leads to; the user may have written any text there."""
     try:
         return _http(facts, target, url)
     except ValueError:
@@ -208,7 +208,9 @@ def _http(facts: Facts, name: str, url: str) -> Finding:
     """Return how far a connection gets: TCP, HTTP, `initialize` (D-162)."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 80
-    details: dict[str, JsonValue] = {"url": url, "configured": True}
+    # of the address as it stands there no more than where it leads (D-27)
+    shown = f"{parts.scheme}://{host}:{port}"
+    details: dict[str, JsonValue] = {"url": shown, "configured": True}
     if host not in {"127.0.0.1", "localhost"}:
         summary = f"its address is not of this machine: {host}"
         return Finding(name, Status.WARN, summary, details, repair=MANUAL)
