@@ -128,14 +128,95 @@ def test_d164_a_hook_without_its_exec_bit_or_interpreter_fails(claude: Clinic) -
         hook("test -f /no/such || echo fine"),
         hook("jq -r .x | sh"),
         {"matcher": "*", "hooks": [{"type": "prompt", "prompt": "x"}]},
-        "not an object",
+        hook("touch /tmp/no-such/new.flag"),
+        hook("mkdir -p /no/such/dir"),
+        hook("FOO=1 /bin/true"),
+        hook("FOO=1 no-such-program"),
+        hook("exit 0"),
+        hook("test -f /no/such"),
+        hook("[ -d /no/such ]"),
+        hook("source /no/such"),
+        hook(". ~/.no-such"),
+        hook("grep -q /nothing/ README.md"),
+        hook("curl -s http://x /p*"),
+        hook("sh -c true /no/such"),
+        hook("python3 -m json.tool /no/such"),
+        hook("sh ./relative.sh /no/such"),
+        hook("./relative.sh"),
+        hook("$TOOL /no/such"),
+        hook("/no/such/*/x"),
+        hook("echo a\n/no/such"),
+        hook("cat < /no/such"),
+        hook("/no/such & true"),
+        hook("only-of-the-agent --x"),
+        {"hooks": [{"type": "command", "command": "/bin/echo", "args": ["/no/such", "a;b"]}]},
     ],
 )
 def test_d164_a_hook_that_works_or_that_only_a_shell_can_judge_is_fine(
     claude: Clinic, element: object
 ) -> None:
+    tool = claude.bin / "only-of-the-agent"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    claude.env["PATH"] = "/usr/bin:/bin"
     claude.write(SETTINGS, hooks(element))
     assert claude.rows("settings.json")[f"~/{SETTINGS}"].status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("element", "word"),
+    [
+        (hook("sh /no/such.sh --x"), "/no/such.sh"),
+        (hook("python3 -u ~/gone.py"), "gone.py"),
+        (hook("no-such-program --x"), "no-such-program"),
+        (hook('/no/such "$CLAUDE_PROJECT_DIR"'), "/no/such"),
+        ({"hooks": [{"type": "command", "command": "exit", "args": ["0"]}]}, "exit"),
+    ],
+)
+def test_d164_the_first_word_and_the_script_of_an_interpreter_are_judged(
+    claude: Clinic, element: object, word: str
+) -> None:
+    claude.write(SETTINGS, hooks(element))
+    found = claude.rows("settings.json")[f"~/{SETTINGS}:hooks.PreToolUse[0].hooks[0]"]
+    assert (found.status, word in texts(found)) == (Status.FAIL, True)
+
+
+def test_d104_a_program_is_sought_where_the_agent_is_started(claude: Clinic) -> None:
+    claude.write(SETTINGS, hooks(hook("only-of-tfx")))
+    tool = claude.write("tools/only-of-tfx", "#!/bin/sh\n", 0o755)
+    claude.env["PATH"] = f"{tool.parent}:{claude.env['PATH']}"
+    found = claude.rows("settings.json")[f"~/{SETTINGS}:hooks.PreToolUse[0].hooks[0]"]
+    assert (found.status, "PATH" in found.summary) == (Status.FAIL, True)
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({"hooks": ["x"]}, "hooks"),
+        ({"hooks": {"PreToolUse": "x"}}, "hooks.PreToolUse"),
+        ({"hooks": {"PreToolUse": ["x"]}}, "hooks.PreToolUse[0]"),
+        ({"hooks": {"PreToolUse": [{"hooks": "x"}]}}, "hooks.PreToolUse[0].hooks"),
+        ({"hooks": {"PreToolUse": [{"hooks": ["x"]}]}}, "hooks.PreToolUse[0].hooks[0]"),
+        (
+            {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": 1}]}]}},
+            "hooks.PreToolUse[0].hooks[0].command",
+        ),
+    ],
+)
+def test_d104_hooks_of_another_shape_than_the_client_reads_are_told(
+    claude: Clinic, document: object, place: str
+) -> None:
+    claude.write(SETTINGS, json.dumps(document))
+    rows = claude.rows("settings.json")
+    assert rows[f"~/{SETTINGS}:{place}"].status is Status.WARN
+    assert len(rows) == 1
+
+
+@pytest.mark.parametrize("text", ["[1]", '"x"', "null", "7"])
+def test_d104_a_settings_file_that_is_no_object_fails(claude: Clinic, text: str) -> None:
+    claude.write(SETTINGS, text)
+    found = claude.rows("settings.json")[f"~/{SETTINGS}"]
+    assert (found.status, "no object" in found.summary) == (Status.FAIL, True)
 
 
 def test_d104_the_same_hook_twice_is_a_warning(claude: Clinic) -> None:

@@ -15,6 +15,7 @@ from tests.doctor.test_setup_checks import interrupt, make_orphan, make_stale
 from tests.doctor.world import Clinic, on_terminal, row
 from tests.support import Ran, listing
 from tfx.core import locks
+from tfx.core.files import digest
 from tfx.doctor.examine import examine
 from tfx.doctor.model import FixClass, Question
 from tfx.doctor.options import Options
@@ -188,6 +189,33 @@ def test_d5_the_plain_view_of_a_dry_run_shows_hashes_modes_and_the_diff(clinic: 
     assert "to do this: tfx doctor --fix --yes" in said
 
 
+@pytest.mark.parametrize("kind", ["drawn", "plain"])
+def test_d4_d119_k48_on_a_terminal_the_plan_stands_above_the_question(
+    clinic: Clinic, kind: str
+) -> None:
+    make_stale(clinic, SCRIPT)
+    (clinic.home / HUD).chmod(0o644)
+    words = ("--ascii",) if kind == "plain" else ()
+    said = on_terminal(clinic, "assets.manifest", "--fix", *words, answer=b"n\n")
+    above, _, below = said.partition("[y/N]")
+    assert "Nothing here is for --fix to repair" not in said
+    assert "Nothing was written; to do this" not in above
+    assert re.search(rf"update ~/{SCRIPT}: sha256 [0-9a-f]{{12}}, mode 0755 -> sha256", above)
+    assert "-# an older version" in above
+    assert re.search(r"mode 0644 -> sha256 [0-9a-f]{12}, mode 0755", above)
+    assert "declined" in below
+
+
+def test_d118_d177_an_interrupted_run_shows_its_journal_and_how_each_change_will_end(
+    clinic: Clinic,
+) -> None:
+    run = interrupt(clinic)
+    ran = clinic.doctor("setup.journal", "--fix", "--dry-run")
+    [action] = row(ran, "setup.journal", run)["fix"]["plan"]["actions"]
+    journal = clinic.home / ".local/state/tfx/setup/journal" / f"{run}.jsonl"
+    assert action["before"] == {"sha256": digest(journal.read_bytes()), "mode": "0600"}
+
+
 def test_d6_nothing_to_repair_is_said(clinic: Clinic) -> None:
     said = clinic.tfx("doctor", "assets.manifest", "--fix", "--yes").out
     assert "Nothing here is for --fix to repair." in said
@@ -287,6 +315,21 @@ def test_d127_s103_under_sudo_with_a_foreign_home_every_fix_is_refused(clinic: C
     assert row(ran, "assets.manifest", f"~/{SCRIPT}")["details"]["state"] == "stale"
     assert listing(clinic.home) == before
     assert clinic.doctor("--reset", SUDO_USER="somebody").code == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory away")
+def test_d127_root_in_the_home_of_another_repairs_and_clears_nothing(clinic: Clinic) -> None:
+    make_stale(clinic, SCRIPT)
+    cached = clinic.write(".cache/tfx/x", "x")
+    os.chown(clinic.home, 1000, 1000)
+    before = listing(clinic.home)
+    ran = clinic.doctor("assets.manifest", "--fix", "--yes")
+    assert set(outcomes(ran).values()) == {"refused"}
+    assert "belongs to uid 1000" in ran.data["fixes"][0]["reason"]
+    assert row(ran, "assets.manifest", f"~/{SCRIPT}")["details"]["state"] == "stale"
+    assert clinic.doctor("--reset").code == 1
+    assert cached.exists()
+    assert listing(clinic.home) == before
 
 
 def test_d128_rc_files_are_never_written(tmp_path: Path) -> None:

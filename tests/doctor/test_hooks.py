@@ -13,6 +13,7 @@ import pytest
 from tests.doctor.world import Clinic, by_target, commands, row, texts
 from tests.support import Ran, listing
 from tfx.config.keypath import value_digest
+from tfx.core.files import digest
 from tfx.doctor.model import Status
 
 SETTINGS = ".claude/settings.json"
@@ -85,6 +86,25 @@ def test_must_show_d104_our_hook_twice_is_repaired_and_undone(
     assert settings(clinic) == kept
     undone(clinic, ran)
     assert (clinic.home / SETTINGS).read_bytes() == before
+
+
+def test_d5_d118_d177_the_plan_of_a_doubled_hook_is_the_file_before_and_after(
+    clinic: Clinic,
+) -> None:
+    document = settings(clinic)
+    document["env"] = {"CANARY_KEY": "canary4711"}
+    rewrite(clinic, document)
+    before = doubled(clinic, "SessionStart")
+    ran = clinic.doctor("settings.json", "--fix", "--dry-run")
+    place = f"~/{SETTINGS}:hooks.SessionStart[1]"
+    [action] = row(ran, "settings.json", place)["fix"]["plan"]["actions"]
+    assert action["before"]["sha256"] == digest(before)
+    assert action["diff"].startswith('-hooks.SessionStart[1]: {"hooks": [')
+    assert action["diff"].count("\n") == 1
+    assert "canary4711" not in ran.out
+    assert fix(clinic, "settings.json").code == 0
+    after = (clinic.home / SETTINGS).read_bytes()
+    assert action["after"]["sha256"] == digest(after) != digest(before)
 
 
 def test_d104_d118_setup_describes_one_hook_and_doctor_tells_it_once(clinic: Clinic) -> None:

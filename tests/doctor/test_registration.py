@@ -257,3 +257,52 @@ def test_d105_k29_a_substitute_port_is_told_never_written(claude: Clinic) -> Non
             hub.end()
     assert f"the hub runs on {hub.port}" in found.summary
     assert (claude.home / STATE).read_bytes() == before
+
+
+# an entry of one project ------------------------------------------------------------------
+
+
+def of_project(clinic: Clinic, value: dict[str, object], directory: str = "work") -> str:
+    """Give one project a hub entry of its own, which there beats the one of tfx."""
+    (clinic.home / "work").mkdir(exist_ok=True)
+    state = json.loads((clinic.home / STATE).read_text())
+    place = str(clinic.home / directory)
+    state["projects"] = {place: {"mcpServers": {"tfx-hub": value}}}
+    clinic.write(STATE, json.dumps(state))
+    return f"claude in ~/{directory}"
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "status"),
+    [
+        ({"url": "http://127.0.0.1:1/mcp?key=canary4711"}, "nothing listens", Status.WARN),
+        ({"url": "http://example.org:9/canary4711"}, "not of this machine", Status.WARN),
+        ({"url": "http://h:canary4711"}, "its address is none", Status.FAIL),
+        ({"command": "/opt/canary4711", "args": ["canary4711"]}, "did not write", Status.WARN),
+    ],
+)
+def test_d105_an_entry_of_a_project_that_beats_ours_is_told_and_not_started(
+    claude: Clinic, value: dict[str, object], words: str, status: Status
+) -> None:
+    claude.setup("--mcp-transport", "stdio")
+    target = of_project(claude, value)
+    found = entry(claude, target)
+    assert (found.status, words in found.summary) == (status, True)
+    assert "beats the one of tfx" in found.summary
+    assert "by hand" in texts(found)
+    assert "canary4711" not in texts(found)
+    assert entry(claude).status is Status.OK
+
+
+def test_d105_an_entry_of_a_directory_that_is_gone_is_no_finding(claude: Clinic) -> None:
+    claude.setup("--mcp-transport", "stdio")
+    of_project(claude, {"url": "http://127.0.0.1:1/mcp"}, "gone")
+    assert set(claude.rows("mcp.registration")) == {"claude"}
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": "x"}', "[1]", '{"projects": []}'])
+def test_d23_d105_a_file_of_another_shape_breaks_no_check(claude: Clinic, text: str) -> None:
+    claude.write(STATE, text)
+    for check in ("mcp.registration", "mcp.servers"):
+        rows = claude.rows(check)
+        assert not any("check broke" in row.summary for row in rows.values())

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,11 @@ import pytest
 from tests.clock import late_at_each_line
 from tests.doctor.world import Clinic, by_target, commands, texts
 from tests.support import gone, listing
+from tfx.agents.catalogue import AGENTS
+from tfx.doctor.checks import servers
+from tfx.doctor.facts import Facts
 from tfx.doctor.model import Status
+from tfx.doctor.options import Options
 
 SERVER = """#!{python}
 import json, os, sys, time
@@ -239,3 +244,78 @@ def test_d69_what_a_server_leaves_in_a_session_of_its_own_is_told(claude: Clinic
     found = look(claude)
     os.kill(int(mark.read_text()), signal.SIGKILL)
     assert (found.status, "still runs" in found.summary) == (Status.WARN, True)
+
+
+# servers of a project ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(claude: Clinic, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose file asks for a server, and a directory in it to work in."""
+    root = claude.home / "work"
+    (root / ".git").mkdir(parents=True)
+    (root / "deep").mkdir()
+    started = {"command": str(program(claude, ANSWER + STAY))}
+    (root / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": started}}))
+    monkeypatch.chdir(root / "deep")
+    return root
+
+
+def answered(clinic: Clinic, project: Path, **said: object) -> None:
+    clinic.write(".claude.json", json.dumps({"projects": {str(project): said}}))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"enabledMcpjsonServers": ["other"]},
+        {"enabledMcpjsonServers": ["theirs"], "disabledMcpjsonServers": ["theirs"]},
+    ],
+)
+def test_d92_a_server_of_a_projects_file_is_not_started_unless_it_was_approved(
+    claude: Clinic, project: Path, said: dict[str, object]
+) -> None:
+    answered(claude, project, **said)
+    (project / ".claude").mkdir()  # what the project says of itself approves nothing
+    (project / ".claude/settings.json").write_text('{"enableAllProjectMcpServers": true}')
+    found = claude.rows("mcp.servers")["claude theirs (.mcp.json)"]
+    assert (found.status, "not approved" in found.summary) == (Status.SKIP, True)
+    assert not (claude.home / "tools/seen.json").exists()
+
+
+@pytest.mark.parametrize("where", ["project", "settings"])
+def test_d92_an_approved_server_of_a_projects_file_is_started(
+    claude: Clinic, project: Path, where: str
+) -> None:
+    if where == "project":
+        answered(claude, project, enabledMcpjsonServers=["theirs"])
+    else:
+        claude.write(".claude/settings.json", '{"enableAllProjectMcpServers": true}')
+    found = claude.rows("mcp.servers")["claude theirs (.mcp.json)"]
+    assert found.status is Status.OK
+
+
+def test_d92_a_server_that_the_user_gave_this_project_is_started(
+    claude: Clinic, project: Path
+) -> None:
+    (project / ".mcp.json").unlink()
+    own = {"mine": {"command": str(program(claude, ANSWER + STAY))}}
+    answered(claude, project, mcpServers=own)
+    assert claude.rows("mcp.servers")["claude mine (this project)"].status is Status.OK
+
+
+def test_d92_the_servers_of_a_yaml_file_are_read_too(claude: Clinic) -> None:
+    command = program(claude, ANSWER + STAY)
+    claude.write(
+        ".config/goose/config.yaml",
+        f"extensions:\n  github:\n    type: stdio\n    cmd: {command}\n    args: [--x]\n"
+        "    envs: {KEY: canary-value}\n  off:\n    cmd: /no/such\n    enabled: false\n",
+    )
+    facts = Facts(claude.paths, Options())
+    goose = next(agent for agent in AGENTS if agent.name == "goose")
+    one = replace(facts.in_use[0], agent=goose)
+    [server] = servers.servers_of(facts, one)
+    assert server.target == "goose github"
+    assert server.words == (str(command), "--x")
+    assert server.variables == {"KEY": "canary-value"}

@@ -41,7 +41,10 @@ def test_d103_d179_edited_is_left_with_diff_and_command(clinic: Clinic) -> None:
         file.write("# mine\n")
     assert state(clinic, SCRIPT) == ("edited", Status.WARN, "M")
     found = clinic.rows("assets.manifest")[f"~/{SCRIPT}"]
-    assert "-# mine" in str(found.details["diff"])
+    assert "-(a line of yours)" in str(found.details["diff"])
+    assert "# mine" not in str(found.details["diff"])
+    yours = clinic.rows("assets.manifest", shows_yours=True)[f"~/{SCRIPT}"]
+    assert "-# mine" in str(yours.details["diff"])
     assert commands(found) == ["tfx setup --take-new", "tfx setup --keep-mine"]
 
 
@@ -130,10 +133,10 @@ def test_a_machine_without_setup_says_so(tmp_path: Path) -> None:
     assert (found.status, commands(found)) == (Status.INFO, ["tfx setup"])
 
 
-def test_an_unreadable_manifest_is_unknown_with_the_way_out(clinic: Clinic) -> None:
+def test_k9_an_unreadable_manifest_fails_with_the_way_out(clinic: Clinic) -> None:
     clinic.write(".local/state/tfx/setup/manifest.json", "{broken")
-    found = clinic.rows("assets.manifest")["manifest-unreadable"]
-    assert found.status is Status.UNKNOWN
+    found = clinic.rows("assets.manifest")["manifest"]
+    assert found.status is Status.FAIL
     assert "put" in texts(found)
 
 

@@ -148,6 +148,9 @@ class McpTarget:
     `files` are in the order in which the client prefers them; `fresh` is the one of them to
     create when none exists (S-19). `key` is the path to the object that holds the servers.
     `by_variable` builds an HTTP entry whose token stays in an environment variable (S-23).
+    `projects` is the path to the object that holds, by directory, what the user gave one project:
+    its servers beat those at `key`. `project_file` lies at a project's root and holds more, which
+    the client starts once the user approved them.
     """
 
     files: tuple[Place, ...]
@@ -159,6 +162,8 @@ class McpTarget:
     http: HttpShape | None
     by_variable: Callable[[str, str], Entry] | None = None
     expansion: Expansion | None = None
+    projects: tuple[str, ...] = ()
+    project_file: str = ""
 
     @property
     def entry_key(self) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def doctor(
     the hub and at the machine.
     """
 
-    def options() -> Options:
+    def options(screen: Screen) -> Options:
         from tfx.doctor.options import Options
 
         return Options(
@@ -90,6 +90,7 @@ def doctor(
             network=network,
             deep=deep,
             all_shells=all_shells,
+            shows_yours=wishes.verbose and not wishes.json and screen.on_terminal,
         )
 
     def feature(screen: Screen) -> Result[DoctorData | ListData]:
@@ -101,7 +102,7 @@ def doctor(
             return explained(find(CHECKS, explain))
         if list_:
             return listed_checks(CHECKS)
-        said = options()
+        said = options(screen)
         said.validate()
         screen.silent_s = screen.every_s = _HEARTBEAT_S
         return _look(screen, said)

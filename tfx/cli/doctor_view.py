@@ -92,11 +92,14 @@ def is_named(data: DoctorData) -> bool:
 
 
 def fix_lines(data: DoctorData) -> Iterator[str]:
-    """Yield what became of each fix, what a pending one would do (D-5), and how it is done."""
+    """Yield what became of each fix, what a pending one would do (D-5), and how it is done.
+
+    Before a question each is planned: what it would do is shown, and the question says the rest.
+    """
     plans = {(row.id, row.target): row.fix for row in data.rows if row.fix is not None}
     for fix in data.fixes:
         yield fix_line(fix)
-        if fix.outcome == "pending":
+        if fix.outcome in {"pending", "planned"}:
             yield from _plan_lines(plans.get((fix.id, fix.target), {}))
     if any(fix.outcome == "pending" for fix in data.fixes):
         yield "Nothing was written; to do this: tfx doctor --fix --yes"

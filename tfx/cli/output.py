@@ -152,6 +152,11 @@ class Screen:
         return answer in {"y", "yes"}
 
     @property
+    def on_terminal(self) -> bool:
+        """True when results are read on a terminal and go nowhere else."""
+        return self._out.isatty()
+
+    @property
     def fancy(self) -> bool:
         """True when colour and boxes may be drawn: a terminal, no `--ascii`, no NO_COLOR."""
         return self._out.isatty() and not self.plain and not self.colourless

@@ -128,11 +128,9 @@ def open_inspector(path: Path) -> Connection:
     if not path.exists():
         raise NotFound(f"there is no database at {path}", details={"path": str(path)})
     _refuse_special(path)
-    alone = not Path(f"{path}-wal").exists()
+    place = uri(path, "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1")
     with errors_typed(str(path)):
-        return apsw.Connection(
-            uri(path, "immutable=1" if alone else "mode=ro"), flags=_READ_ONLY_FLAGS
-        )
+        return apsw.Connection(place, flags=_READ_ONLY_FLAGS)
 
 
 def open_memory() -> Connection:
@@ -172,9 +170,9 @@ def open_reading(path: Path, *, immutable: bool) -> Connection:
     """Open a file read-only: `immutable` ignores its neighbours, else its WAL is read (U-84)."""
     _refuse_old_sqlite()
     _refuse_special(path)
-    wanted = "immutable=1" if immutable else "mode=ro"
+    place = uri(path, "immutable=1" if immutable else "mode=ro")
     with errors_typed(str(path)):
-        connection = apsw.Connection(uri(path, wanted), flags=_READ_ONLY_FLAGS)
+        connection = apsw.Connection(place, flags=_READ_ONLY_FLAGS)
         connection.set_busy_timeout(0)
         connection.pragma("trusted_schema", value=False)
     return connection
@@ -201,7 +199,7 @@ def closing(connection: Connection, path: str = "") -> Iterator[None]:
 def _refuse_special(path: Path) -> None:
     """Refuse a FIFO, which would be waited for, and whatever else is no file (D-24)."""
     if is_special(path):
-        what = f"what stands at {path} is no file, so it is no database"
+        what = f"{path} is no file, so it is no database"
         raise OperationFailed(what, code="not-a-file", details={"path": str(path)})
 
 

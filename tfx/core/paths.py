@@ -128,6 +128,21 @@ class Paths:
         return "~" if inside == Path() else f"~/{inside}"
 
 
+def refuse_home_of_another(home: Path) -> None:
+    """Refuse to write into the home directory of another user than the effective one (D-127).
+
+    What root makes there its owner could no longer change. Raises UnsafeEnvironment.
+    """
+    owner = home.stat().st_uid
+    if owner != os.geteuid():
+        raise UnsafeEnvironment(
+            f"the home directory {home} belongs to uid {owner}, and this runs as uid"
+            f" {os.geteuid()}: what it writes there would not be its owner's",
+            hint="run it as the owner of the home directory",
+            details={"home": str(home), "owner": owner, "uid": os.geteuid()},
+        )
+
+
 def _home(env: Mapping[str, str]) -> Path:
     value = env.get("HOME", "")
     if not value or not Path(value).is_absolute():

@@ -50,7 +50,7 @@ def examine(
     def told(found: Sequence[Found], facts: Facts) -> DoctorData:
         plan_of = None
         if options.fix:
-            from tfx.doctor.fixes import plan_shower  # noqa: PLC0415  (start-up rule)
+            from tfx.doctor.plans import plan_shower  # noqa: PLC0415  (start-up rule)
 
             plan_of = plan_shower(facts)
         return data_of(
@@ -71,6 +71,8 @@ def examine(
     if dry:
         fixes = planned.as_rows("pending")
         return result_of(told(found, facts), strict=options.strict)
+
+    fixes = planned.as_rows("planned")  # so that the question stands below what it is about
 
     def agreed(question: Question) -> bool:
         return options.yes or (ask is not None and ask(told(found, facts), question))

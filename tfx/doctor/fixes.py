@@ -6,23 +6,26 @@ Has no writer of its own: the plan engine reads again, backs up, writes and reco
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfx.core import locks
-from tfx.core.paths import Paths
+from tfx.core.paths import Paths, refuse_home_of_another
 from tfx.doctor.checks.itself import newer_writer
 from tfx.doctor.facts import Facts
-from tfx.doctor.model import Finding, FixClass, Question
+from tfx.doctor.model import FixClass, Question
 from tfx.doctor.redaction import Redactor
 from tfx.doctor.report import FixRow
 from tfx.doctor.run import Found
-from tfx.errors import JsonValue, TfxError, UnsafeEnvironment
-from tfx.plan.actions import Action, ActionKind, Desired, OutcomeStatus, Report, State
+from tfx.errors import TfxError, UnsafeEnvironment
+from tfx.hub import state as state_file
+from tfx.plan.actions import Action, Desired, OutcomeStatus, Report
 from tfx.plan.engine import Engine
 from tfx.plan.steps import mark_of
+from tfx.plan.upkeep_run import UNREADABLE, is_upkeep, keep_up
 
 _LOCK_PURPOSE = "doctor"
+_OPERATION = "doctor --fix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def plan(found: Sequence[Found], facts: Facts, redactor: Redactor) -> Planned:
 
 def _refusal(facts: Facts) -> str | None:
     try:
-        Paths.resolve(facts.paths.env)
+        refuse_home_of_another(Paths.resolve(facts.paths.env).home)
     except UnsafeEnvironment as error:
         return error.message
     return newer_writer(facts)
@@ -121,14 +124,40 @@ def apply(
         blocked = [f.row("refused", "a hub is running") for f in chosen if f not in able]
         if not able:
             return Done((*declined, *blocked))
-        try:
-            report = _repair(facts, able, say)
-        except TfxError as error:
-            reason = redactor.text(error.message)
-            failed = [fix.row("refused", reason) for fix in able]
-            return Done((*declined, *blocked, *failed))
-    rows = (*declined, *blocked, *(_outcome(fix, report, redactor) for fix in able))
+        report, refused = _carried_out(facts, able, say)
+    rows = (*declined, *blocked, *_told(able, report, refused, redactor))
     return Done(rows, report.run, changed=bool(report.run or report.recovered))
+
+
+def _carried_out(
+    facts: Facts, able: Sequence[Fix], say: Callable[[str], None]
+) -> tuple[Report, TfxError | None]:
+    """Repair; where manifest or journal cannot be read, what needs neither (D-125)."""
+    try:
+        return _repair(facts, able, say), None
+    except TfxError as error:
+        own = [fix for fix in able if is_upkeep(fix.actions)]
+        if error.reason not in UNREADABLE or not own:
+            return Report(None, ()), error
+        actions = [action for fix in own for action in fix.actions]
+        with contextlib.suppress(TfxError):  # the first refusal tells why
+            return keep_up(facts.paths.setup_dir, _OPERATION, actions, _progress(say)), error
+        return Report(None, ()), error
+
+
+def _told(
+    able: Sequence[Fix], report: Report, refused: TfxError | None, redactor: Redactor
+) -> Iterator[FixRow]:
+    for fix in able:
+        done = any(outcome.action in fix.actions for outcome in report.outcomes)
+        if refused is not None and not done:
+            yield fix.row("refused", redactor.text(refused.message))
+        else:
+            yield _outcome(fix, report, redactor)
+
+
+def _progress(say: Callable[[str], None]) -> Callable[[Action], None]:
+    return lambda action: say(f"repairing {action.target}")
 
 
 def _agreed(fixes: Sequence[Fix], agreed: Callable[[Question], bool]) -> list[Fix]:
@@ -158,7 +187,8 @@ def _hub_lock(facts: Facts, fixes: Sequence[Fix]) -> Iterator[bool]:
         yield False
         return
     with lock:
-        yield True
+        recorded = state_file.read(facts.probe.files.state)
+        yield recorded is None or not recorded.lives  # a hub may live without its lock (D-106)
 
 
 def _repair(facts: Facts, fixes: Sequence[Fix], say: Callable[[str], None]) -> Report:
@@ -166,7 +196,7 @@ def _repair(facts: Facts, fixes: Sequence[Fix], say: Callable[[str], None]) -> R
     actions = [action for fix in fixes for action in fix.actions]
     needs_desired = any(action.asset for action in actions)
     desired = facts.wanted.desired if needs_desired else Desired()
-    return engine.repair(desired, actions, lambda action: say(f"repairing {action.target}"))
+    return engine.repair(desired, actions, _progress(say))
 
 
 def _outcome(fix: Fix, report: Report, redactor: Redactor) -> FixRow:
@@ -182,39 +212,3 @@ def _outcome(fix: Fix, report: Report, redactor: Redactor) -> FixRow:
         return fix.row("applied", redactor.text(found[0].reason))
     refused = bad.status in {OutcomeStatus.CONFLICT, OutcomeStatus.REFUSED}
     return fix.row("refused" if refused else "failed", redactor.text(bad.reason))
-
-
-def plan_shower(facts: Facts) -> Callable[[Finding], Mapping[str, JsonValue] | None]:
-    """Return what tells the plan of a finding's repair as data (D-177)."""
-    engine = Engine(facts.paths.setup_dir, git=facts.paths.program("git"))
-
-    def show(finding: Finding) -> Mapping[str, JsonValue] | None:
-        repair = finding.repair
-        if repair is None or not repair.actions:
-            return None
-        return {"actions": [_shown(action, engine, facts) for action in repair.actions]}
-
-    return show
-
-
-def _shown(action: Action, engine: Engine, facts: Facts) -> JsonValue:
-    text = ""
-    if action.asset and action.kind in {ActionKind.CREATE, ActionKind.UPDATE}:
-        with contextlib.suppress(TfxError):
-            text = engine.diff(facts.wanted.desired, action).text
-    return {
-        "kind": action.kind.value,
-        "reason": action.reason.value,
-        "target": action.target,
-        "before": _state(action.disk),
-        "after": _state(action.new),
-        "diff": text,
-        "reversible": action.kind is not ActionKind.RECORD,
-    }
-
-
-def _state(state: State | None) -> JsonValue:
-    if state is None:
-        return None
-    mode = None if state.mode is None else f"{state.mode:04o}"
-    return {"sha256": state.sha256 or None, "mode": mode}

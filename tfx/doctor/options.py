@@ -15,7 +15,11 @@ LONGEST_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for; `validate` refuses contradictions (D-5, D-6, D-11)."""
+    """What the user asked for; `validate` refuses contradictions (D-5, D-6, D-11).
+
+    `shows_yours`: the report is for a terminal and `--verbose`, so differences may hold the
+    user's own lines; one that may be pasted never does (D-27).
+    """
 
     checks: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
@@ -29,6 +33,7 @@ class Options:
     network: bool = False
     deep: bool = False
     all_shells: bool = False
+    shows_yours: bool = False
 
     def validate(self) -> None:
         """Raise InvalidRequest for options that contradict each other."""

@@ -14,27 +14,14 @@ from socket import gethostname
 
 from tfx.core.paths import Paths
 from tfx.doctor.model import Finding, Remedy
+from tfx.doctor.secrets import HIDDEN, is_harmless, is_secret_name, without_secrets
 from tfx.errors import JsonValue
 from tfx.result import printable
 
-HIDDEN = "***"
-_SECRET_NAME = re.compile(r"token|secret|key|passw|auth|credential", re.IGNORECASE)
-_SHORTEST_SECRET = 8
+_SHORTEST_SECRET = 6
 _SHORTEST_NAME = 3
 # Names that identify nobody and stand in paths and messages of every machine.
 _COMMON = frozenset({"root", "user", "users", "home", "admin", "localhost", "host", "tmp", "tfx"})
-_URL_USER = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s@'\"]+@", re.IGNORECASE)
-_BEARER = re.compile(r"(?P<word>bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
-_ASSIGNED = re.compile(
-    r"(?P<name>[\w.-]*(?:token|secret|apikey|api_key|api-key|password|passwd|authorization"
-    r"|credential)[\w.-]*)"
-    r"(?P<sign>[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s\"'&,;}\]]+)",
-    re.IGNORECASE,
-)
-_WELL_KNOWN = re.compile(
-    r"\b(?:sk-[A-Za-z0-9_-]{8,}|gh[opsu]_[A-Za-z0-9]{8,}|github_pat_\w{8,}|xox[abp]-[\w-]{8,}"
-    r"|AIza[\w-]{20,}|AKIA[A-Z0-9]{12,})"
-)
 
 
 class Redactor:
@@ -56,9 +43,9 @@ class Redactor:
             {
                 value
                 for name, value in paths.env.items()
-                if _SECRET_NAME.search(name)
+                if is_secret_name(name)
                 and len(value) >= _SHORTEST_SECRET
-                and not value.startswith("/")
+                and not is_harmless(value)
             },
             key=len,
             reverse=True,
@@ -75,10 +62,7 @@ class Redactor:
         """Return a text without secrets and with the home directory as `~`."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
-        text = _URL_USER.sub(rf"\g<scheme>{HIDDEN}@", text)
-        text = _BEARER.sub(rf"\g<word> {HIDDEN}", text)
-        text = _ASSIGNED.sub(_hide_value, text)
-        text = _WELL_KNOWN.sub(HIDDEN, text)
+        text = without_secrets(text)
         for home in self._homes:
             text = home.sub("~", text)
         return text
@@ -89,7 +73,7 @@ class Redactor:
             case str():
                 return self.text(value)
             case dict():
-                return {self.text(name): self.value(item) for name, item in value.items()}
+                return self.details(value)
             case list():
                 return [self.value(item) for item in value]
             case _:
@@ -97,7 +81,11 @@ class Redactor:
 
     def details(self, details: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return details with every text in them cleaned."""
-        return {self.text(name): self.value(item) for name, item in details.items()}
+        return {self.text(name): self._under(name, item) for name, item in details.items()}
+
+    def _under(self, name: str, value: JsonValue) -> JsonValue:
+        secret = isinstance(value, str) and is_secret_name(name) and not is_harmless(value)
+        return HIDDEN if secret else self.value(value)
 
     def finding(self, finding: Finding) -> Finding:
         """Return a finding with all its texts cleaned."""
@@ -123,16 +111,6 @@ class Redactor:
         words = (word for word in command.split(" ") if "/" in word)
         named = any(name.search(word) for word in words for name, _ in self._names)
         return not named and self._opened(command) == command == printable(command)
-
-
-def _hide_value(found: re.Match[str]) -> str:
-    value = found["value"]
-    plain = (
-        value in {HIDDEN, "Bearer", "Basic", "bearer", "basic"}
-        or value.startswith(("/", "~"))
-        or (value.isdigit() and len(value) < _SHORTEST_NAME)  # a count of them
-    )
-    return found[0] if plain else f"{found['name']}{found['sign']}{HIDDEN}"
 
 
 def _user(paths: Paths) -> str:

@@ -23,7 +23,10 @@ _SHOWN = (Status.OK, Status.INFO, Status.WARN, Status.FAIL, Status.UNKNOWN, Stat
 
 @dataclass(frozen=True, slots=True)
 class FixRow:
-    """What became of one fix: applied, declined, refused or failed; pending in a dry run."""
+    """What became of one fix: applied, declined, refused or failed; pending in a dry run.
+
+    Planned is one that is about to be asked for.
+    """
 
     id: str
     target: str

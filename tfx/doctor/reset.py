@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfx.core.clock import SystemClock, iso
-from tfx.core.paths import Paths
+from tfx.core.paths import Paths, refuse_home_of_another
 from tfx.doctor.model import Finding, Group, Row, Status
 from tfx.doctor.options import Options
 from tfx.doctor.redaction import Redactor
@@ -26,7 +26,7 @@ def reset(paths: Paths, options: Options, *, show: Callable[[str], None]) -> Res
     Raises UnsafeEnvironment where the home directory is somebody else's.
     """
     options.validate()
-    Paths.resolve(paths.env)
+    refuse_home_of_another(Paths.resolve(paths.env).home)
     started_at, started = iso(SystemClock().now_ms()), time.monotonic()
     files = cached(paths)
     for path in files:

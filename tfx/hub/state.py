@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfx.core.files import is_file, replace_atomically
+from tfx.core.identity import boot_id, start_token
 from tfx.core.locks import Holder
 
 FORMAT = 1
@@ -49,6 +50,14 @@ class HubState:
             holder.start_token,
             holder.boot_id,
         )
+
+    @property
+    def lives(self) -> bool:
+        """True when the very process that wrote this file runs: pid, start token and boot fit."""
+        try:
+            return self.boot_id == boot_id() and start_token(self.pid) == self.start_token
+        except OSError:  # of another user: not our hub
+            return False
 
 
 def read(path: Path) -> HubState | None:

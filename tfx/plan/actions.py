@@ -285,7 +285,9 @@ class Run:
 class Diff:
     """The three versions of a conflict; None = absent or (base of an entry) not kept.
 
-    `text` is a unified diff disk → new, without secrets; `merge_command` is there when git is.
+    `text` is a unified diff disk → new, without a token of tfx but with the user's own words;
+    `outline` is the same without them, for what may be pasted (D-27). `merge_command` is there
+    when git is.
     """
 
     base: bytes | None
@@ -293,6 +295,7 @@ class Diff:
     new: bytes | None
     text: str
     merge_command: str | None = None
+    outline: str = ""
 
 
 Progress: TypeAlias = Callable[[Action], None]

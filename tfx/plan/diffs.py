@@ -12,11 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tfx.config.keypath import MISSING, value_digest
+from tfx.core.files import digest
 from tfx.errors import JsonValue, NotFound, TfxError
-from tfx.plan.actions import Action, Desired, Diff, WantedEntry, WantedFile
+from tfx.plan.actions import Action, Desired, Diff, Reason, WantedEntry, WantedFile
 from tfx.plan.documents import Document, array, lookup
 from tfx.plan.look import Obstacle, look
-from tfx.plan.outcomes import snippet
+from tfx.plan.outcomes import redacted, snippet
+from tfx.plan.outlines import doubles_outline, entry_outline, lines_outline
 from tfx.plan.state import StateDir
 
 
@@ -30,12 +32,17 @@ def diff_of(desired: Desired, action: Action, state: StateDir, git: Path | None)
         disk = look(action.path).data
     except Obstacle:
         disk = None
+    unified = _unified(action, disk, wanted.data)
+    ours = [*_lines(base), *_lines(wanted.data)]
+    if disk is not None and action.base is not None and digest(disk) == action.base.sha256:
+        ours += _lines(disk)  # as tfx wrote it
     return Diff(
         base,
         disk,
         wanted.data,
-        _unified(action, disk, wanted.data),
+        "".join(unified),
         _merge_command(action, state, git) if base is not None and disk is not None else None,
+        lines_outline(unified, ours),
     )
 
 
@@ -57,13 +64,19 @@ def _wanted_entry(desired: Desired, action: Action) -> WantedEntry:
 def _entry_diff(action: Action, wanted: WantedEntry) -> Diff:
     new = snippet(wanted).encode() + b"\n"
     disk: bytes | None = None
+    shown = redacted(wanted.value) if wanted.secret else wanted.value
+    outline = entry_outline(wanted.key, (), wanted.value, shown)
     try:
         document = Document.read(wanted.format, look(action.path).data or b"").value
-        for value in _standing(document, action, wanted):
+        standing = list(_standing(document, action, wanted))
+        outline = entry_outline(wanted.key, standing, wanted.value, shown)
+        if action.reason is Reason.DOUBLED:
+            outline = doubles_outline(wanted.key, array(document, wanted.key), wanted.value)
+        for value in standing:
             disk = snippet(replace(wanted, value=value)).encode() + b"\n"
     except (Obstacle, TfxError):
         disk = None
-    return Diff(None, disk, new, _unified(action, disk, new))
+    return Diff(None, disk, new, "".join(_unified(action, disk, new)), outline=outline)
 
 
 def _standing(document: JsonValue, action: Action, wanted: WantedEntry) -> Iterator[JsonValue]:
@@ -79,12 +92,14 @@ def _standing(document: JsonValue, action: Action, wanted: WantedEntry) -> Itera
             return
 
 
-def _unified(action: Action, disk: bytes | None, new: bytes) -> str:
-    old_lines, new_lines = (
-        (data or b"").decode("utf-8", "replace").splitlines(keepends=True) for data in (disk, new)
-    )
+def _unified(action: Action, disk: bytes | None, new: bytes) -> list[str]:
+    old_lines, new_lines = _lines(disk), _lines(new)
     name = action.target
-    return "".join(difflib.unified_diff(old_lines, new_lines, name, f"{name} (tfx)"))
+    return list(difflib.unified_diff(old_lines, new_lines, name, f"{name} (tfx)"))
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", "replace").splitlines(keepends=True)
 
 
 def _merge_command(action: Action, state: StateDir, git: Path | None) -> str | None:

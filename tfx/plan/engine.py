@@ -25,6 +25,7 @@ from tfx.plan.actions import (
     Progress,
     Report,
     Run,
+    State,
 )
 from tfx.plan.apply import Run as Writing
 from tfx.plan.diffs import diff_of
@@ -33,6 +34,7 @@ from tfx.plan.journal import Journal, Story, read
 from tfx.plan.manifest import load, save
 from tfx.plan.outcomes import outcome_of
 from tfx.plan.planner import make_removal, make_steps
+from tfx.plan.preview import file_states
 from tfx.plan.records import Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
 from tfx.plan.state import StateDir
@@ -105,6 +107,14 @@ class Engine:
             return (*steps, *upkeep_steps(actions))
 
         return self._write("doctor --fix", build, progress)
+
+    def preview(self, desired: Desired, action: Action) -> tuple[State | None, State | None]:
+        """Return the file of one action of a repair, before and after it; writes nothing.
+
+        Raises what `plan` raises.
+        """
+        build = self._setup(desired, None, frozenset({mark_of(action)}))
+        return file_states(build(self.manifest()), action)
 
     def plan_removal(self, agents: frozenset[str] | None = None) -> Plan:
         """Return what `remove` would do; None = all agents that are recorded."""

@@ -36,6 +36,16 @@ def as_if_recovered(state: StateDir, manifest: Manifest) -> Manifest:
     return manifest
 
 
+def foreseen(state: StateDir, run: str) -> tuple[tuple[Path, Fate], ...]:
+    """Return how `recover` would end each change of an interrupted run that is still open.
+
+    Raises StateConflict when its journal cannot be read.
+    """
+    story = read(state.journal(run))
+    pairs = zip(story.intents, _judged(story).intents, strict=True)
+    return tuple((new.target, new.fate) for old, new in pairs if old.fate is Fate.OPEN)
+
+
 def recover(
     state: StateDir,
     manifest: Manifest,

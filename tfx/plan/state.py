@@ -22,6 +22,8 @@ from tfx.plan.actions import State
 KEPT_RUNS = 10
 _NAME_BYTES = 60
 _NUMBER = re.compile("[0-9]+")
+_RUN = re.compile("[0-9]+-")
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +166,10 @@ class StateDir:
             _unlink(self.journal(run))
         alive = set(self.journals()) | pinned
         for folder in _list(self.path / "backup"):
-            if folder.name not in alive:
+            if folder.name not in alive and _is_of_ours(folder):
                 _remove_flat(folder)
         for item in _list(self.path / "base"):
-            if item.name not in bases:
+            if item.name not in bases and _DIGEST.fullmatch(item.name):
                 _unlink(item)
         for path in list(_files(self.path / "staged")):
             if path not in staged:
@@ -208,6 +210,11 @@ def _list(folder: Path) -> list[Path]:
             hint=f"make {folder} a directory that you may read and run the command again",
             details={"path": str(folder)},
         ) from error
+
+
+def _is_of_ours(folder: Path) -> bool:
+    """Say whether it is the backup of a run; what a file manager leaves beside them is not."""
+    return _RUN.match(folder.name) is not None and folder.is_dir() and not folder.is_symlink()
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -15,6 +15,7 @@ import pytest
 from tests.doctor.hub.bedside import at_work, one
 from tests.doctor.world import Clinic, commands
 from tests.hub.running import RunningHub
+from tfx.core.identity import start_token
 from tfx.doctor.examine import examine
 from tfx.doctor.model import Question, Status
 from tfx.doctor.options import Options
@@ -77,8 +78,7 @@ def test_d106_a_crashed_hub_leaves_a_file_that_fix_removes(clinic: Clinic, hub: 
     hub.kill()
     found = one(clinic, "hub.pid")
     assert (found.status, found.fix) == (Status.WARN, {"class": "A"})
-    # a killed process that nobody has reaped yet still has its number
-    assert f"process {hub.pid} is gone" in found.summary or "let go" in found.summary
+    assert f"process {hub.pid} is gone" in found.summary
     before = hub.files.state.read_bytes()
     ran = clinic.doctor("hub.pid", "--fix", "--yes")
     assert ran.code == 0
@@ -116,6 +116,67 @@ def test_d106_k22_a_hub_that_started_meanwhile_keeps_its_file(
     assert [(each.outcome, each.reason) for each in data.fixes] == [("refused", "a hub is running")]
     assert state_file.read(hub.files.state) is not None
     again[0].end()
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_d106_a_living_hub_without_its_lock_is_told_and_keeps_its_file(
+    clinic: Clinic, hub: RunningHub, change: str
+) -> None:
+    clinic.env["TFX_HUB_PORT"] = str(hub.port)
+    hub.files.lock.unlink()
+    if change == "replaced":
+        hub.files.lock.touch()
+    before = hub.files.state.read_bytes()
+    ran = clinic.doctor("hub.pid", "hub.health", "hub.port", "--fix", "--yes")
+    told = {each["id"]: each for each in ran.data["rows"]}
+    assert (ran.code, ran.data["fixes"]) == (1, [])
+    assert (told["hub.pid"]["status"], told["hub.pid"]["fix"]) == ("fail", {"class": "M"})
+    assert "runs without its lock" in told["hub.pid"]["summary"]
+    assert "tfx hub stop" in json.dumps(told["hub.pid"]["remediation"])
+    assert f"kill {hub.pid}" in json.dumps(told["hub.pid"]["remediation"])
+    assert told["hub.health"]["details"]["reason"] == "lock-gone"
+    assert told["hub.port"]["status"] == "ok"
+    assert hub.files.state.read_bytes() == before
+    assert hub.get("/status").status == 200
+    status = clinic.tfx("hub", "status", "--json")
+    assert (status.code, status.data["reason"], status.data["pid"]) == (4, "lock-gone", hub.pid)
+    started = clinic.tfx("hub", "start", "--json")  # no second hub on one database
+    assert (started.code, started.document["problems"][0]["code"]) == (5, "hub-unresponsive")
+    stopped = clinic.tfx("hub", "stop", "--json")
+    assert (stopped.code, stopped.data["stopped_by"]) == (0, "request")
+    assert not hub.files.state.exists()
+    assert one(clinic, "hub.pid").status is Status.OK
+
+
+def test_d106_a_hub_that_lost_its_lock_while_the_question_was_open_keeps_its_file(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    hub.kill()
+    again: list[RunningHub] = []
+
+    def ask(_: DoctorData, __: Question) -> bool:
+        again.append(hub.again())
+        again[0].files.lock.unlink()
+        return True
+
+    options = Options(checks=("hub.pid",), fix=True)
+    data = examine(clinic.paths, options, say=lambda _: None, ask=ask).data
+    assert [(each.outcome, each.reason) for each in data.fixes] == [("refused", "a hub is running")]
+    assert state_file.read(hub.files.state) is not None
+    assert clinic.tfx("hub", "stop").code == 0
+    assert not hub.files.state.exists()
+
+
+def test_d106_a_process_that_lives_and_is_no_hub_is_not_called_gone(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    hub.kill()
+    document = json.loads(hub.files.state.read_text())
+    mine = {"pid": os.getpid(), "start_token": start_token(os.getpid())}
+    hub.files.state.write_text(json.dumps(document | mine))
+    found = one(clinic, "hub.pid")
+    assert (found.status, found.fix) == (Status.UNKNOWN, None)
+    assert clinic.doctor("hub.pid", "--fix", "--yes").data["fixes"] == []
 
 
 def test_d106_a_torn_state_file_is_told(clinic: Clinic) -> None:
@@ -156,6 +217,26 @@ def test_d108_its_own_port_is_fine_and_a_substitute_is_told(
     assert one(clinic, "hub.port").status is Status.INFO
     clinic.env["TFX_HUB_PORT"] = str(hub.port)
     assert one(clinic, "hub.port").status is Status.OK
+
+
+def test_d108_a_hub_that_hangs_or_lost_a_file_is_no_stranger_on_its_port(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    clinic.env["TFX_HUB_PORT"] = str(hub.port)
+    kept, token = hub.files.state.read_bytes(), hub.files.token.read_bytes()
+    hub.files.token.write_text("x" * 43)
+    assert "hub's own" in one(clinic, "hub.port").summary
+    hub.files.token.write_bytes(token)
+    hub.files.state.unlink()
+    assert "hub's own" in one(clinic, "hub.port").summary
+    hub.files.state.write_bytes(kept)
+    os.kill(hub.pid, signal.SIGSTOP)
+    try:
+        found = one(clinic, "hub.port")
+    finally:
+        os.kill(hub.pid, signal.SIGCONT)
+    assert (found.status, "hub's own" in found.summary) == (Status.OK, True)
+    assert clinic.doctor("hub.port").code == 0
 
 
 # credentials ------------------------------------------------------------------------------

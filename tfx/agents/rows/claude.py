@@ -89,6 +89,8 @@ CLAUDE = Agent(
         http=HttpShape(entries.typed_http, TESTED, wire=TESTED),
         by_variable=entries.token_in_braces(entries.typed_http),
         expansion=EXPANDS_BRACES,
+        projects=("projects",),
+        project_file=".mcp.json",
     ),
     hooks=Hooks(_in_config("settings.json"), ("hooks",), _EVENTS, "2.1.332", TESTED),
     auth=Auth(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tfx.doctor.checks.drift import differs
 from tfx.doctor.checks.itself import configuration, itself
-from tfx.doctor.checks.leftovers import leftovers, owners
+from tfx.doctor.checks.leftovers import files_below, leftovers, owners
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import (
     MANUAL,
@@ -25,7 +25,8 @@ from tfx.doctor.model import (
     Repair,
     Status,
 )
-from tfx.errors import JsonValue
+from tfx.doctor.words import command
+from tfx.errors import JsonValue, StateConflict
 
 if TYPE_CHECKING:
     from tfx.core.locks import Holder
@@ -36,7 +37,13 @@ def manifest(facts: Facts) -> Iterator[Finding]:
     """Yield each file and entry that is not as described (D-103, D-179)."""
     from tfx.plan.outcomes import outcome_of  # noqa: PLC0415  (start-up rule)
 
-    wanted = facts.wanted
+    try:
+        wanted = facts.wanted
+    except StateConflict as error:
+        if error.reason != "manifest-unreadable":
+            raise
+        yield _damaged(facts, "manifest", facts.paths.setup_dir / "manifest.json", error)
+        return
     if not wanted.was_set_up:
         ready = Remedy("install them", "tfx setup")
         number = len(wanted.plan.actions)
@@ -96,27 +103,61 @@ def _is_told_elsewhere(action: Action) -> bool:
 
 def journal(facts: Facts) -> Iterator[Finding]:
     """Yield runs that were interrupted, and journals that cannot be read (S-43)."""
-    from tfx.plan.actions import Action, ActionKind, Reason  # noqa: PLC0415  (start-up rule)
-    from tfx.plan.recovery import interrupted  # noqa: PLC0415
+    from tfx.plan.journal import read  # noqa: PLC0415  (start-up rule)
     from tfx.plan.state import StateDir  # noqa: PLC0415
 
     state = StateDir(facts.paths.setup_dir)
-    runs = state.journals()
-    open_runs = interrupted(state)
-    for run in open_runs:
-        action = Action(ActionKind.RECORD, Reason.INTERRUPTED, run, state.journal(run))
-        yield Finding(
-            run,
-            Status.WARN,
-            "this run of setup was interrupted; the next writing run finishes or drops it",
-            {"journal": str(state.journal(run))},
-            (Remedy("finish it", "tfx doctor --fix"),),
-            Repair(FixClass.AUTO, (action,)),
-        )
-    if not open_runs:
+    try:
+        runs = state.journals()
+    except StateConflict as error:
+        yield _damaged(facts, "journals", facts.paths.setup_dir / "journal", error)
+        return
+    sound = True
+    for run in runs:
+        path = state.journal(run)
+        try:
+            story = read(path)
+        except StateConflict as error:
+            sound = False
+            yield _damaged(facts, run, path, error)
+            continue
+        if not story.committed:
+            sound = False
+            yield _interrupted(run, path)
+    if sound:
         yield Finding(
             "runs", Status.OK, f"none of {len(runs)} was interrupted", {"runs": len(runs)}
         )
+
+
+def _interrupted(run: str, path: Path) -> Finding:
+    from tfx.plan.actions import Action, ActionKind, Reason  # noqa: PLC0415  (start-up rule)
+
+    action = Action(ActionKind.RECORD, Reason.INTERRUPTED, run, path)
+    return Finding(
+        run,
+        Status.WARN,
+        "this run of setup was interrupted; the next writing run finishes or drops it",
+        {"journal": str(path)},
+        (Remedy("finish it", "tfx doctor --fix"),),
+        Repair(FixClass.AUTO, (action,)),
+    )
+
+
+def _damaged(facts: Facts, target: str, path: Path, error: StateConflict) -> Finding:
+    """Return the finding of a file of setup's state that stops every run of setup (K-9, S-39)."""
+    away = facts.paths.home / f"damaged-{path.name}"
+    return Finding(
+        target,
+        Status.FAIL,
+        f"{error.message}; setup refuses to run (exit 5)",
+        {"reason": error.reason, **error.details},
+        (
+            Remedy(_AFTER.get(error.reason, error.hint or "")),
+            Remedy("move it away", command(facts.paths.home, "mv", path, away)),
+        ),
+        MANUAL,
+    )
 
 
 def lock(facts: Facts) -> Iterator[Finding]:
@@ -161,14 +202,20 @@ def backups(facts: Facts) -> Iterator[Finding]:
             (Remedy("put it back from a copy of your own, if you have one"),),
             MANUAL,
         )
-    folder = facts.paths.setup_dir / "backup"
-    runs = sorted(folder.iterdir()) if folder.is_dir() else []
-    size = sum(f.stat().st_size for run in runs for f in run.iterdir() if f.is_file())
+    kept = files_below(facts.paths.setup_dir / "backup")
+    size = sum(kept.values())
+    runs = {path.parent.name for path in kept}
     details: dict[str, JsonValue] = {"runs": len(runs), "bytes": size, "needed": len(pointers)}
     if not missing:
         summary = f"{size // 1024} KiB; all that are needed are there"
         yield Finding("backups", Status.OK, summary, details)
 
+
+_AFTER = {
+    "manifest-unreadable": "put it back from a copy if you have one; without one, the next"
+    " `tfx setup` records again what is as it wrote it, and takes all else for yours",
+    "journal-unreadable": "what it was doing is then judged by the manifest alone",
+}
 
 CHECKS = (
     Check(

@@ -133,6 +133,9 @@ def settings(facts: Facts) -> Iterator[Finding]:
         except UnparsableFile as error:
             yield _unparsable(facts, shared, error)
             continue
+        if not isinstance(value, dict):
+            yield _no_object(facts, shared, value)
+            continue
         findings = [
             *_doubled_keys(facts, shared, data),
             *hooks_of(facts, shared.agent, shared.path, value),
@@ -209,6 +212,19 @@ def _not_read(facts: Facts, shared: Shared, error: BeyondLimits) -> Finding:
         f"larger than tfx reads: {error.message}; {shared.agent.label} itself may read it",
         {"agent": shared.agent.name, "reason": "beyond-limits"},
         (Remedy("look at it by hand; tfx writes nothing into it"),),
+        MANUAL,
+    )
+
+
+def _no_object(facts: Facts, shared: Shared, value: JsonValue) -> Finding:
+    what = "a list" if isinstance(value, list) else "a single value"
+    return Finding(
+        facts.paths.display(shared.path),
+        Status.FAIL,
+        f"parses, but is {what} and no object; {shared.agent.label} ignores the whole file or"
+        " does not start",
+        {"agent": shared.agent.name, "line": 1, "column": 1},
+        (Remedy("mend it by hand", command(facts.paths.home, "less", shared.path)),),
         MANUAL,
     )
 

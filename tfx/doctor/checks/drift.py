@@ -124,7 +124,8 @@ def _diff(facts: Facts, action: Action) -> str:
     from tfx.plan.engine import Engine  # noqa: PLC0415  (start-up rule)
 
     engine = Engine(facts.paths.setup_dir, git=facts.paths.program("git"))
-    return engine.diff(facts.wanted.desired, action).text
+    found = engine.diff(facts.wanted.desired, action)
+    return found.text if facts.options.shows_yours else found.outline
 
 
 def _crlf(action: Action) -> str:

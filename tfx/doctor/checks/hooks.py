@@ -5,13 +5,13 @@ Judges what stands there and repairs only what setup recorded; never runs a hook
 
 from __future__ import annotations
 
-import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfx.doctor.checks.hook_commands import hook_problem, words_of
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
 from tfx.doctor.modes import writers
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _STATUS_LINE = "statusLine"
 _TWICE = "stands-there-twice"
+_SHAPES: Mapping[type, str] = {dict: "an object", list: "a list", str: "text"}
 # What a hook that fails stops, by the event it is run at.
 _EFFECTS = {
     "PreToolUse": ", and may block every tool call",
@@ -80,14 +81,45 @@ def hooks_of(facts: Facts, agent: Agent, path: Path, value: JsonValue) -> Iterat
         return
     look = _Look(facts, agent, path, _own(facts, agent, path))
     events = value.get("hooks")
-    if isinstance(events, dict):
-        for event, elements in events.items():
-            if isinstance(elements, list):
-                yield from _of_event(look, event, elements)
+    yield from _misshapen(look, value)
+    for event, elements in events.items() if isinstance(events, dict) else ():
+        if isinstance(elements, list):
+            yield from _of_event(look, event, elements)
     line = value.get(_STATUS_LINE)
     if isinstance(line, dict):
         ours = look.own.wrote((_STATUS_LINE,), line)
         yield from _program(look, _STATUS_LINE, (_STATUS_LINE,), line, ours=ours)
+
+
+def _misshapen(look: _Look, value: Mapping[str, JsonValue]) -> Iterator[Finding]:
+    """Yield each place below `hooks` that has another shape than the client reads (D-104)."""
+    for place, found, shape in _shapes(value.get("hooks")):
+        if found is not None and not isinstance(found, shape):
+            yield Finding(
+                look.at(place),
+                Status.WARN,
+                f"is not {_SHAPES[shape]}: {look.agent.label} runs nothing of it, and may ignore"
+                " the whole file",
+                {"agent": look.agent.name, "place": place},
+                (Remedy(f"correct or delete {place}"),),
+                MANUAL,
+            )
+
+
+def _shapes(events: JsonValue) -> Iterator[tuple[str, JsonValue, type]]:
+    """Yield each place below `hooks`, what stands there, and what should."""
+    yield "hooks", events, dict
+    for event, elements in events.items() if isinstance(events, dict) else ():
+        yield f"hooks.{event}", elements, list
+        for number, element in enumerate(elements if isinstance(elements, list) else ()):
+            place = f"hooks.{event}[{number}]"
+            yield place, element, dict
+            inner = element.get("hooks") if isinstance(element, dict) else None
+            yield f"{place}.hooks", inner, list
+            for index, hook in enumerate(inner if isinstance(inner, list) else ()):
+                yield f"{place}.hooks[{index}]", hook, dict
+                if isinstance(hook, dict):
+                    yield f"{place}.hooks[{index}].command", hook.get("command"), str
 
 
 def _own(facts: Facts, agent: Agent, path: Path) -> _Own:
@@ -177,7 +209,7 @@ def _program(
     look: _Look, place: str, key: KeyPath, hook: Mapping[str, JsonValue], *, ours: bool
 ) -> Iterator[Finding]:
     """Yield a hook or status line whose program or script is not there or cannot run (D-164)."""
-    problem = hook_problem(look.facts, hook)
+    problem = hook_problem(look.facts, look.agent.name, hook)
     if problem is None:
         yield from _writable(look, place, hook)
         return
@@ -220,54 +252,3 @@ def _writable(look: _Look, place: str, hook: Mapping[str, JsonValue]) -> Iterato
             (Remedy("close it", command(look.facts.paths.home, "chmod", "go-w", path)),),
             MANUAL,
         )
-
-
-def words_of(facts: Facts, hook: Mapping[str, JsonValue]) -> list[str]:
-    """Return the words of a hook's command, `~` and `$HOME` replaced; none for a line of shell."""
-    text = hook.get("command")
-    if not isinstance(text, str) or hook.get("type", "command") != "command":
-        return []
-    arguments = hook.get("args")
-    words = [text, *map(str, arguments)] if isinstance(arguments, list) else _split(text)
-    return [_expanded(word, str(facts.paths.home)) for word in words]
-
-
-def hook_problem(facts: Facts, hook: Mapping[str, JsonValue]) -> str | None:
-    """Say what a hook leads to that is not there, or None; a line of shell is not judged."""
-    words = words_of(facts, hook)
-    if not words:
-        return None
-    for word in words:
-        if word.startswith("/") and not Path(word).exists():
-            return f"a file that is not there ({word})"
-    return _start_problem(facts, words[0])
-
-
-def _start_problem(facts: Facts, program: str) -> str | None:
-    from tfx.shells.binaries import inspect, runnable  # noqa: PLC0415  (start-up rule)
-
-    if not program.startswith("/"):
-        known = "/" in program or facts.paths.program(program) is not None
-        return None if known else f"a program that PATH does not have ({program})"
-    if not runnable(Path(program)):
-        return f"a file that cannot be run ({program})"
-    bad = inspect(Path(program), search=facts.paths.program, host="")
-    if bad is not None and bad.fault.value == "no-interpreter":
-        return f"a script without its interpreter ({program} wants {bad.about})"
-    return None
-
-
-def _split(text: str) -> list[str]:
-    if any(sign in text for sign in ("$(", "`", "&&", "||", ";", "|", ">")):
-        return []  # a shell script of a line: what it starts only a shell can tell
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return []
-
-
-def _expanded(word: str, home: str) -> str:
-    for spelling in ("~/", "$HOME/", "${HOME}/"):
-        if word.startswith(spelling):
-            return f"{home}/{word.removeprefix(spelling)}"
-    return word

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tfx.doctor.checks.hub_process import upkeep
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, FixClass, Remedy, Repair, Status
 from tfx.doctor.words import command
 from tfx.errors import JsonValue, TfxError
+
+if TYPE_CHECKING:
+    from tfx.hub.daemon.probe import Probe
 
 _PRIVATE_FILE = 0o600
 _GROUP_OR_OTHERS = 0o077
@@ -30,17 +34,30 @@ def port(facts: Facts) -> Iterator[Finding]:
         yield Finding("port", Status.UNKNOWN, f"config.toml is wrong: {error.message}")
         return
     number = wanted.port
-    running = facts.probe.recorded if facts.probe.state.value == "running" else None
+    seen = facts.probe
+    running = seen.recorded if seen.state.value == "running" else None
+    holder = ports.holder_of(number) if number else None
     target = f"port {number}"
     if running is not None and running.port == number:
         yield Finding(target, Status.OK, "is the hub's own")
+    elif running is None and _is_own(seen, number, holder):
+        yield Finding(target, Status.OK, "is the hub's own; how the hub is, hub.health tells")
     elif number == 0:
         yield Finding(target, Status.OK, "any free port is wanted")
     elif not ports.is_listening(number):
         words = f"is free; the hub runs on {running.port}" if running else "is free"
         yield Finding(target, Status.INFO if running else Status.OK, words)
     else:
-        yield _taken(number, ports.holder_of(number), strict=wanted.port_asked)
+        yield _taken(number, holder, strict=wanted.port_asked)
+
+
+def _is_own(seen: Probe, number: int, holder: tuple[int, str] | None) -> bool:
+    """Say whether a hub that starts, hangs or lost a file has the port: no stranger's then."""
+    if not seen.in_use:
+        return False
+    pids = {each.pid for each in (seen.holder, seen.recorded) if each is not None}
+    recorded = seen.recorded is not None and seen.recorded.port == number
+    return recorded or (holder is not None and holder[0] in pids)
 
 
 def _taken(number: int, holder: tuple[int, str] | None, *, strict: bool) -> Finding:

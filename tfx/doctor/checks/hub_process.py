@@ -16,6 +16,7 @@ from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
     from tfx.hub.daemon.probe import Probe
+    from tfx.hub.state import HubState
     from tfx.plan.actions import Action, ActionKind, Reason
 
 _START = Remedy("start it", "tfx hub start")
@@ -45,7 +46,7 @@ def health(facts: Facts) -> Iterator[Finding]:
 
 
 def _details(seen: Probe) -> dict[str, JsonValue]:
-    run = seen.recorded if seen.lock_held else None
+    run = seen.recorded if seen.in_use else None
     return {
         "state": seen.state.value,
         "reason": seen.reason.value if seen.reason else None,
@@ -89,6 +90,7 @@ _WHY = {
         "holds the lock, but another instance answers at its address",
         (_STOP, _LOGS),
     ),
+    "lock-gone": ("runs without its lock, which was removed or replaced", (_STOP, _LOGS)),
     "no-state-file": ("holds the lock without a state file", (_STOP, _LOGS)),
 }
 
@@ -106,12 +108,15 @@ def _unresponsive(seen: Probe, details: dict[str, JsonValue]) -> Finding:
 
 def state_file(facts: Facts) -> Iterator[Finding]:
     """Yield whether state file, process and lock belong together (D-106, D-172)."""
-    from tfx.core.identity import boot_id, start_token  # noqa: PLC0415  (start-up rule)
+    from tfx.core.identity import start_token  # noqa: PLC0415  (start-up rule)
 
     seen = facts.probe
     path = seen.files.state
     target = facts.paths.display(path)
-    if seen.lock_held:
+    if seen.reason is not None and seen.reason.value == "lock-gone" and seen.recorded is not None:
+        yield _lockless(target, seen.recorded)
+        return
+    if seen.in_use:
         pid = seen.holder.pid if seen.holder else None
         details: dict[str, JsonValue] = {"pid": pid}
         yield Finding(target, Status.OK, f"the lock is held by process {pid}", details)
@@ -125,14 +130,29 @@ def state_file(facts: Facts) -> Iterator[Finding]:
         return
     details = {"pid": recorded.pid, "port": recorded.port, "boot_id": recorded.boot_id}
     token = start_token(recorded.pid)
-    same = (token, boot_id()) == (recorded.start_token, recorded.boot_id)
     if token is None:
         yield _stale(facts, f"process {recorded.pid} is gone", details)
-    elif same:
-        yield _stale(facts, f"process {recorded.pid} is ending; it let go of the lock", details)
+    elif recorded.lives:  # it may be a hub that starts or ends just now: nothing is deleted
+        summary = f"process {recorded.pid} lives, but neither holds the lock nor serves: look again"
+        yield Finding(target, Status.UNKNOWN, summary, details)
     else:
         summary = f"process {recorded.pid} is another program now: nobody holds the hub's lock"
         yield _stale(facts, summary, details)
+
+
+def _lockless(target: str, recorded: HubState) -> Finding:
+    """Return the finding of a hub that lives without its lock: a second one could start."""
+    return Finding(
+        target,
+        Status.FAIL,
+        f"the hub (pid {recorded.pid}) runs without its lock, which was removed or replaced",
+        {"pid": recorded.pid, "port": recorded.port, "boot_id": recorded.boot_id},
+        (
+            Remedy("end it in order, then start it again", "tfx hub stop"),
+            Remedy("if it does not end, end it yourself", f"kill {recorded.pid}"),
+        ),
+        MANUAL,
+    )
 
 
 def _stale(facts: Facts, why: str, details: dict[str, JsonValue]) -> Finding:

@@ -122,7 +122,7 @@ def newer_writer(facts: Facts) -> str | None:
 
     try:
         facts.manifest  # noqa: B018  (the engine judges its schema)
-    except StateConflict as error:
+    except StateConflict as error:  # one that is damaged is no newer one (D-125)
         if error.reason == "manifest-newer":
             return error.message
     version = written_by(facts.paths.setup_dir / "manifest.json")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tfx.doctor.facts import Facts
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
 from tfx.doctor.words import command, listed
-from tfx.errors import JsonValue, TfxError
+from tfx.errors import JsonValue, StateConflict, TfxError
 
 if TYPE_CHECKING:
     from tfx.plan.journal import Intent
@@ -159,7 +159,7 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
         )
     large = list(_large_logs(facts))
     yield from large
-    logs = _files(facts.paths.crash_dir)
+    logs = files_below(facts.paths.crash_dir)
     if len(logs) > _MANY_LOGS:
         yield Finding(
             "crash logs",
@@ -172,8 +172,8 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
                 ),
             ),
         )
-    cache = _files(facts.paths.cache_dir)
-    size = sum(path.stat().st_size for path in cache)
+    cache = files_below(facts.paths.cache_dir)
+    size = sum(cache.values())
     details: dict[str, JsonValue] = {"files": len(cache), "bytes": size, "logs": len(logs)}
     if not spares and not large:
         yield Finding("leftovers", Status.OK, f"none; {len(cache)} cached files", details)
@@ -183,8 +183,7 @@ def _large_logs(facts: Facts) -> Iterator[Finding]:
     """Yield logs of the hub above the limit that it keeps: something else wrote there (D-115)."""
     from tfx.hub.daemon.logs import MAX_BYTES  # noqa: PLC0415  (start-up rule)
 
-    for path in _files(facts.paths.hub_dir):
-        size = path.lstat().st_size
+    for path, size in files_below(facts.paths.hub_dir).items():
         if ".log" not in path.suffixes or size <= 2 * MAX_BYTES:
             continue
         yield Finding(
@@ -203,7 +202,6 @@ def _large_logs(facts: Facts) -> Iterator[Finding]:
 def _spares(facts: Facts) -> Iterator[Path]:
     from tfx.plan.disk import Spare  # noqa: PLC0415  (start-up rule)
     from tfx.plan.journal import read  # noqa: PLC0415
-    from tfx.plan.recovery import interrupted  # noqa: PLC0415
     from tfx.plan.state import StateDir  # noqa: PLC0415
 
     def beside(run: str, intent: Intent) -> Iterator[Path]:
@@ -211,16 +209,25 @@ def _spares(facts: Facts) -> Iterator[Path]:
         yield from (path for path in (spare.fresh, spare.held) if os.path.lexists(path))
 
     state = StateDir(facts.paths.setup_dir)
-    for run in interrupted(state):
-        for intent in read(state.journal(run)).intents:
-            yield from beside(run, intent)
+    for run in state.journals():
+        with contextlib.suppress(StateConflict):  # setup.journal tells of one that is damaged
+            story = read(state.journal(run))
+            for intent in () if story.committed else story.intents:
+                yield from beside(run, intent)
 
 
-def _files(place: Path) -> list[Path]:
-    """Return the regular files below a directory of ours; links are not followed."""
-    return [
-        path
-        for directory, _, names in os.walk(place)
-        for name in names
-        if stat.S_ISREG((path := Path(directory, name)).lstat().st_mode)
-    ]
+def files_below(place: Path) -> dict[Path, int]:
+    """Return the regular files below a directory of ours and their sizes in bytes.
+
+    Links are not followed; what is no directory, is gone meanwhile or may not be looked at is
+    left out.
+    """
+    found: dict[Path, int] = {}
+    for directory, _, names in os.walk(place):
+        for name in names:
+            path = Path(directory, name)
+            with contextlib.suppress(OSError):
+                info = path.lstat()
+                if stat.S_ISREG(info.st_mode):
+                    found[path] = info.st_size
+    return found

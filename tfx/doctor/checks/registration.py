@@ -9,15 +9,16 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tfx.core.files import read_plain
 from tfx.doctor.checks.drift import differs
+from tfx.doctor.checks.projects import at, document_of, kept_for_projects
 from tfx.doctor.facts import Facts, InUse
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
-from tfx.errors import JsonValue, TfxError
+from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
     from tfx.agents.model import McpTarget
@@ -45,6 +46,8 @@ def registration(facts: Facts) -> Iterator[Finding]:
             yield _several(facts, one, entries)
         else:
             yield from _one(facts, one, entries, recorded=_is_recorded(facts, one))
+        for directory, entry in kept_for_projects(facts, one.agent):
+            yield _of_project(facts, one, directory, entry)
 
 
 def _actions(facts: Facts) -> Mapping[str, Action]:
@@ -68,20 +71,11 @@ def _is_recorded(facts: Facts, one: InUse) -> bool:
 
 def entries_of(facts: Facts, target: McpTarget) -> dict[Path, Mapping[str, JsonValue]]:
     """Return our entry by the file that holds it; a file that does not parse holds none."""
-    from tfx.config.keypath import MISSING  # noqa: PLC0415  (start-up rule)
-    from tfx.plan.actions import Format  # noqa: PLC0415
-    from tfx.plan.documents import editor, lookup  # noqa: PLC0415
-
     found: dict[Path, Mapping[str, JsonValue]] = {}
     read = target.existing(facts.paths)
     for path in read if target.reads.value == "merged" else read[:1]:
-        try:
-            data = read_plain(path)
-            document = editor(Format(target.format.value)).parse(data) if data.strip() else {}
-        except (OSError, TfxError):
-            continue
-        value = lookup(document, target.entry_key)
-        if value is not MISSING and isinstance(value, dict):
+        value = at(document_of(target, path), target.entry_key)
+        if isinstance(value, dict):
             found[path] = value
     return found
 
@@ -119,7 +113,7 @@ def _one(
     if not recorded:
         yield _foreign(facts, one, path, entry)
     elif url := next((str(entry[key]) for key in _URL_KEYS if key in entry), None):
-        yield _http(facts, name, url)
+        yield _address(facts, name, url)
     else:
         yield _stdio(facts, name, entry)
 
@@ -136,6 +130,45 @@ def _foreign(facts: Facts, one: InUse, path: Path, entry: Mapping[str, JsonValue
         (Remedy("take it over, after a backup", "tfx setup --mcp-transport stdio --take-new"),),
         MANUAL,
     )
+
+
+def _of_project(
+    facts: Facts, one: InUse, directory: str, entry: Mapping[str, JsonValue]
+) -> Finding:
+    """Return what the hub entry of one project does; no command of it is started (D-105)."""
+    target = f"{one.agent.name} in {facts.paths.display(Path(directory))}"
+    url = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)
+    seen = _stranger(target) if url is None else _address(facts, target, str(url))
+    fine = seen.status is Status.OK
+    words = "it answers" if fine else seen.summary
+    remedy = Remedy(
+        f"delete tfx-hub from projects of that directory in {_state_file(facts, one)} by hand, if"
+        " you do not need it"
+    )
+    return replace(
+        seen,
+        status=Status.INFO if fine else seen.status,
+        summary=f"an entry of that project beats the one of tfx: {words}",
+        remedies=(*seen.remedies, remedy),
+        repair=MANUAL,
+    )
+
+
+def _stranger(target: str) -> Finding:
+    return Finding(target, Status.WARN, "it runs a command that tfx did not write")
+
+
+def _address(facts: Facts, target: str, url: str) -> Finding:
+    """Return what an address leads to; the user may have written any text there."""
+    try:
+        return _http(facts, target, url)
+    except ValueError:
+        return Finding(target, Status.FAIL, "its address is none")
+
+
+def _state_file(facts: Facts, one: InUse) -> str:
+    files = one.agent.mcp.existing(facts.paths) if one.agent.mcp is not None else ()
+    return facts.paths.display(files[0]) if files else "its file"
 
 
 def _stdio(facts: Facts, name: str, entry: Mapping[str, JsonValue]) -> Finding:
@@ -174,12 +207,14 @@ def _http(facts: Facts, name: str, url: str) -> Finding:
     """Return how far a connection gets: TCP, HTTP, `initialize` (D-162)."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 80
-    details: dict[str, JsonValue] = {"url": url, "configured": True}
+    # of the address as it stands there no more than where it leads (D-27)
+    shown = f"{parts.scheme}://{host}:{port}"
+    details: dict[str, JsonValue] = {"url": shown, "configured": True}
     if host not in {"127.0.0.1", "localhost"}:
         summary = f"its address is not of this machine: {host}"
         return Finding(name, Status.WARN, summary, details, repair=MANUAL)
     seen = facts.probe
-    recorded = seen.recorded if seen.lock_held else None
+    recorded = seen.recorded if seen.in_use else None
     running = recorded if seen.state.value == "running" else None
     if running is None and recorded is not None and recorded.port == port:
         return _unwell(name, port, details)

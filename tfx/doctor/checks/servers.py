@@ -11,16 +11,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfx import __version__
 from tfx.core import scratch as folders
-from tfx.core.files import read_plain
+from tfx.doctor.checks.projects import document_of, entries_in, of_this_project
 from tfx.doctor.facts import Facts, InUse
 from tfx.doctor.model import MANUAL, Finding, Remedy, Status
-from tfx.errors import JsonValue, TfxError
+from tfx.errors import JsonValue
 
 if TYPE_CHECKING:
     from tfx.agents.model import Expansion, McpTarget
@@ -51,18 +51,22 @@ _INITIALIZE = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One stdio server as an agent would start it; `path` is the PATH it is started with."""
+    """One stdio server as an agent would start it; `path` is the PATH it is started with.
+
+    One that the user has not `approved` in the client is a stranger's code: it is never started.
+    """
 
     target: str
     words: tuple[str, ...]
     variables: Mapping[str, str]
     cwd: Path | None
     path: str
+    approved: bool = True
 
 
 def servers(facts: Facts) -> Iterator[Finding]:
     """Yield whether each stdio server of others starts and answers (D-12, D-92)."""
-    found = [server for one in facts.in_use for server in _servers(facts, one)]
+    found = [server for one in facts.in_use for server in servers_of(facts, one)]
     if not found:
         yield Finding("servers", Status.SKIP, "no agent in use has a stdio server of others")
         return
@@ -70,46 +74,41 @@ def servers(facts: Facts) -> Iterator[Finding]:
         yield from pool.map(lambda server: _look(facts, server), found)
 
 
-def _servers(facts: Facts, one: InUse) -> Iterator[Server]:
+def servers_of(facts: Facts, one: InUse) -> Iterator[Server]:
+    """Yield the stdio servers of an agent: the user's, then those of the project here."""
     if one.agent.mcp is None:
         return
-    for name, entry in _entries(facts, one.agent.mcp).items():
-        server = _server(facts, one, name, entry)
+    given = [(name, e, "", True) for name, e in _entries(facts, one.agent.mcp).items()]
+    here = of_this_project(facts, one.agent)
+    given += [(each.name, each.entry, f" ({each.place})", each.approved) for each in here]
+    for name, entry, place, approved in given:
+        server = _server(facts, one, f"{name}{place}", entry)
         if server is not None:
-            yield server
+            yield replace(server, approved=approved)
 
 
 def _entries(facts: Facts, target: McpTarget) -> dict[str, Mapping[str, JsonValue]]:
     """Return the servers of others by name; a file that does not parse holds none."""
     from tfx.agents.model import HUB_ENTRY  # noqa: PLC0415  (start-up rule)
-    from tfx.plan.actions import Format  # noqa: PLC0415
-    from tfx.plan.documents import editor, lookup  # noqa: PLC0415
 
-    if target.format.value == "yaml":
-        return {}
     found: dict[str, Mapping[str, JsonValue]] = {}
     read = target.existing(facts.paths)
     for path in read if target.reads.value == "merged" else read[:1]:
-        try:
-            data = read_plain(path)
-            value = lookup(editor(Format(target.format.value)).parse(data), target.key)
-        except (OSError, TfxError):
-            continue
-        for name, entry in value.items() if isinstance(value, dict) else ():
-            if name != HUB_ENTRY and isinstance(entry, dict):
+        for name, entry in entries_in(document_of(target, path), target.key).items():
+            if name != HUB_ENTRY:
                 found.setdefault(name, entry)
     return found
 
 
 def _server(facts: Facts, one: InUse, name: str, entry: Mapping[str, JsonValue]) -> Server | None:
     """Return how an entry is started; None for one that is switched off or has an address."""
-    given = entry.get("command")
+    given = entry.get("command", entry.get("cmd"))
     arguments = entry.get("args")
     words = [*given] if isinstance(given, list) else [given] if given else []
     words += arguments if isinstance(arguments, list) else []
     if not words or entry.get("enabled") is False or entry.get("disabled") is True:
         return None
-    variables = entry.get("env", entry.get("environment"))
+    variables = entry.get("env", entry.get("environment", entry.get("envs")))
     expansion = one.agent.mcp.expansion if one.agent.mcp else None
 
     def text(value: JsonValue) -> str:
@@ -141,8 +140,11 @@ def _expanded(text: str, expansion: Expansion | None, env: Mapping[str, str]) ->
 
 
 def _look(facts: Facts, server: Server) -> Finding:
-    program = _program(server)
     name = Path(server.words[0]).name
+    if not server.approved:
+        summary = "not started: not approved in the client, and a project's file is a stranger's"
+        return Finding(server.target, Status.SKIP, summary, {"command": name})
+    program = _program(server)
     if program is None:
         summary = f"its command {name!r} is not there: the agent cannot start it"
         remedy = Remedy("install it, or give its absolute path in the entry")

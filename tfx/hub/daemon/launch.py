@@ -99,6 +99,14 @@ def unresponsive(seen: Probe) -> StateConflict:
             hint="wait until it has ended, then run the command again",
             details={**details},
         )
+    if seen.reason is Reason.LOCK_GONE and seen.recorded is not None:
+        return StateConflict(
+            f"a hub (pid {seen.recorded.pid}) runs without its lock: {seen.files.lock} was removed"
+            " or replaced",
+            code="hub-unresponsive",
+            hint="tfx hub stop",
+            details={**details, "pid": seen.recorded.pid},
+        )
     who = f" (pid {holder.pid})" if holder else ""
     return StateConflict(
         f"a hub{who} holds {seen.files.lock} but does not answer: {details['reason']}",

@@ -27,6 +27,8 @@ from tfx.hub.state import HubState
 HUB = "hub"
 STARTING_MS = 30_000
 ANSWER_S = 2.0
+_LOOKS = 4
+_LOOK_PAUSE_S = 0.05
 _OK = 200
 _UNAUTHORIZED = 401
 
@@ -43,7 +45,7 @@ class State(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a held lock does not count as running."""
+    """Why a hub, or whoever holds its lock, does not count as running."""
 
     TIMEOUT = "timeout"
     REFUSED = "refused"
@@ -51,6 +53,7 @@ class Reason(StrEnum):
     OTHER_INSTANCE = "other-instance"
     NO_STATE_FILE = "no-state-file"
     OTHER_HOLDER = "other-holder"
+    LOCK_GONE = "lock-gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,8 @@ class Probe:
     status: Mapping[str, JsonValue] = field(default_factory=dict)
 
     @property
-    def lock_held(self) -> bool:
-        """True when some process holds the lock."""
+    def in_use(self) -> bool:
+        """True when some process has the database: the lock's holder, or a hub that lost it."""
         return self.state in {State.RUNNING, State.STARTING, State.UNRESPONSIVE}
 
 
@@ -76,7 +79,7 @@ def probe(paths: Paths, *, port: int | None = None, answer_s: float = ANSWER_S) 
     files = HubFiles.of(paths)
     for _ in range(3):
         if not locks.is_held(files.lock):
-            return _without_holder(paths, files, port)
+            break
         seen = _with_holder(paths, files, answer_s)
         # a hub that stopped while we asked is not an unresponsive one
         if seen.state is not State.UNRESPONSIVE or locks.is_held(files.lock):
@@ -86,11 +89,27 @@ def probe(paths: Paths, *, port: int | None = None, answer_s: float = ANSWER_S) 
 
 def _without_holder(paths: Paths, files: HubFiles, port: int | None) -> Probe:
     recorded = state_file.read(files.state)
+    if recorded is not None and _lost_its_lock(files, recorded):
+        return Probe(State.UNRESPONSIVE, files, Reason.LOCK_GONE, recorded=recorded)
     if port is None:
         port = _wanted_port(paths)
     if port and ports.is_listening(port):
         return Probe(State.FOREIGN, files, recorded=recorded, stranger=ports.holder_of(port))
     return Probe(State.STALE if is_file(files.state) else State.STOPPED, files, recorded=recorded)
+
+
+def _lost_its_lock(files: HubFiles, recorded: HubState) -> bool:
+    """Say whether a hub serves though its lock file was removed or replaced under it.
+
+    Proven by the address: the recorded process is the one that listens there. One that is killed
+    lets go of the lock a moment before it is gone, so only what stays so counts.
+    """
+    for _ in range(_LOOKS):
+        if not recorded.lives or locks.is_held(files.lock):
+            return False
+        time.sleep(_LOOK_PAUSE_S)
+    listens = ports.holder_of(recorded.port)
+    return listens is not None and listens[0] == recorded.pid
 
 
 def _wanted_port(paths: Paths) -> int:

@@ -111,7 +111,7 @@ def _data(
     stopped_by: Step | None = None,
     notes: tuple[str, ...] = (),
 ) -> HubData:
-    run = seen.recorded if seen.lock_held else None
+    run = seen.recorded if seen.in_use else None
     hub = seen.status.get("hub")
     facts = hub if isinstance(hub, dict) else {}
     schema, queues, sessions = facts.get("schema"), seen.status.get("queues"), None

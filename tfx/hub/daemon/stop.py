@@ -18,8 +18,10 @@ from tfx.hub import tokens
 from tfx.hub.daemon.launch import unresponsive
 from tfx.hub.daemon.probe import HUB, Probe, Reason, State, probe
 from tfx.hub.exchange import Exchange
+from tfx.hub.state import HubState
 
 _ACCEPTED = 200
+_PAUSE_S = 0.02
 
 
 class Step(StrEnum):
@@ -57,8 +59,11 @@ def stop(paths: Paths, patience: Patience = Patience()) -> Stopped:
     """
     started = time.monotonic()
     seen = probe(paths, port=0)
-    if not seen.lock_held:
+    if not seen.in_use:
         return Stopped(Step.NOTHING, seen)
+    if seen.reason is Reason.LOCK_GONE and seen.recorded is not None:
+        _end_without_lock(seen, seen.recorded, patience)
+        return Stopped(Step.REQUEST, seen, round((time.monotonic() - started) * 1000))
     if seen.reason is Reason.OTHER_HOLDER:
         raise unresponsive(seen)
     step = _end(seen, patience)
@@ -86,6 +91,25 @@ def _end(seen: Probe, patience: Patience) -> Step:
         hint=f"fuser -v {lock}",
         details={"lock": str(lock)},
     )
+
+
+def _end_without_lock(seen: Probe, recorded: HubState, patience: Patience) -> None:
+    """Ask a hub that lost its lock to end, and wait until its process is gone.
+
+    No signal: that a state file names a process is a hint, and no lock proves it (H-13, H-15).
+    """
+    deadline = time.monotonic() + patience.request_s
+    asked = _ask(seen, patience.request_s)
+    while asked and recorded.lives and time.monotonic() < deadline:
+        time.sleep(_PAUSE_S)
+    if recorded.lives:
+        raise StateConflict(
+            f"a hub (pid {recorded.pid}) runs without its lock and did not end when it was asked;"
+            " nothing was signalled",
+            code="holder-unknown",
+            hint=f"end it yourself: kill {recorded.pid}",
+            details={"pid": recorded.pid, "lock": str(seen.files.lock)},
+        )
 
 
 def _ask(seen: Probe, timeout_s: float) -> bool:
