@@ -53,14 +53,25 @@ def test_d23_a_check_that_breaks_is_a_row_and_the_others_run(facts: Facts) -> No
     def fine(_: Facts) -> Iterator[Finding]:
         yield Finding("x", Status.OK, "fine")
 
-    checks = [_check("a", breaks), _check("b", refuses), _check("c", fine)]
+    def is_kept_out(_: Facts) -> Iterator[Finding]:
+        yield from ()
+        raise PermissionError(13, "Permission denied", str(facts.paths.home / "closed/file"))
+
+    checks = [
+        _check("a", breaks),
+        _check("b", refuses),
+        _check("c", fine),
+        _check("d", is_kept_out),
+    ]
     found = run_checks(checks, facts, lambda _: None)
     assert [(f.check.id, f.finding.target, f.finding.status) for f in found] == [
         ("a", "before", Status.OK),
         ("a", "check", Status.UNKNOWN),
         ("b", "not-found", Status.UNKNOWN),
         ("c", "x", Status.OK),
+        ("d", "no-access", Status.UNKNOWN),
     ]
+    assert "~/closed/file may not be looked at" in found[4].finding.summary
     assert "ValueError: boom" in found[1].finding.summary
     assert found[2].finding.remedies[0].command == "tfx setup"
 

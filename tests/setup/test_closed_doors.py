@@ -70,6 +70,9 @@ def test_directory_that_may_not_be_entered_is_told(machine: Machine, path: str) 
         assert "Traceback" not in ran.err
         for problem in ran.document["problems"]:
             assert str(machine.home) in problem["message"] or "~/" in problem["message"]
+    looked = as_somebody(machine, "doctor", "--timeout", "60")
+    rows = looked.document["data"]["rows"]
+    assert [row for row in rows if row["details"].get("reason") == "check-broke"] == []
     closed.chmod(0o700)
     assert (closed / "own.txt").read_bytes() == b"mine"
 

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tfx.core.process import kill_running
 from tfx.doctor.facts import Facts
@@ -126,6 +127,8 @@ def _guarded(check: Check, facts: Facts) -> Iterator[Finding]:
         yield from check.run(facts)
     except TfxError as error:
         yield _refused(error)
+    except PermissionError as error:
+        yield _closed(facts, error)
     except Exception as error:  # noqa: BLE001  (a check that breaks is a row, never a crash)
         yield _broken(error)
 
@@ -134,6 +137,19 @@ def _refused(error: TfxError) -> Finding:
     remedies = () if error.hint is None else (_hinted(error.hint),)
     details: dict[str, JsonValue] = {"reason": error.reason, **error.details}
     return Finding(error.reason, Status.UNKNOWN, error.message, details, remedies)
+
+
+def _closed(facts: Facts, error: PermissionError) -> Finding:
+    """Return what a place means that this user may not look into: nothing is known (D-23)."""
+    named = error.filename if isinstance(error.filename, str) else None
+    where = "a place" if named is None else facts.paths.display(Path(named))
+    return Finding(
+        "no-access",
+        Status.UNKNOWN,
+        f"{where} may not be looked at: {error.strerror or error}",
+        {"reason": "no-access", "path": where},
+        (Remedy("see who may: the directories above it have to be yours to enter"),),
+    )
 
 
 def _hinted(hint: str) -> Remedy:

@@ -53,7 +53,7 @@ def plan_purge(paths: Paths) -> Purge:
         for folder, _, names in os.walk(place, topdown=False, onerror=unreadable):
             files += sorted(Path(folder) / name for name in names)
             directories.append(Path(folder))
-    files += [paths.backup_stores] if paths.backup_stores.exists() else []
+    files += [paths.backup_stores] if is_file(paths.backup_stores) else []
     beside = [path for path in _database_files(hub) if hub.directory not in path.parents]
     return Purge((*files, *beside), tuple(directories))
 

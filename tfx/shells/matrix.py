@@ -5,6 +5,7 @@ Knows what the cells say together of a name; what that means for an agent is the
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -211,7 +212,7 @@ def _empty_again(paths: Paths, *, fish: bool) -> Iterator[None]:
     They are not made elsewhere: what start-up files find in the data directory has to stay.
     """
     place = paths.data_dir.parent / "fish"
-    absent = [each for each in (place, *place.parents) if not each.exists()] if fish else []
+    absent = [each for each in (place, *place.parents) if not os.path.lexists(each)] if fish else []
     try:
         yield
     finally:
