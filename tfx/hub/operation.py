@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row: `POST /v1/<name>`, an MCP tool if it has a toolset, a method of a service."""
+    """One row: `POST /v1/<name>`, an MCP tool if it has a toolset, a method of a service.
+
+    `command` is what the person at the machine runs for one that needs the operator credential.
+    """
 
     name: str
     request: type[msgspec.Struct]
@@ -25,6 +28,7 @@ class Operation:
     privilege: Privilege
     mutates: bool
     summary: str
+    command: str | None = None
 
 
 def row(
@@ -36,6 +40,7 @@ def row(
     toolset: Toolset | None = None,
     privilege: Privilege = Privilege.BUS,
     mutates: bool = True,
+    command: str | None = None,
 ) -> Operation:
     """Return a row; unless said otherwise it changes something and needs the bus token."""
-    return Operation(name, request, response, toolset, privilege, mutates, summary)
+    return Operation(name, request, response, toolset, privilege, mutates, summary, command)

@@ -60,6 +60,7 @@ _ROWS: Final = (
         agents.RetireResult,
         "Retire an agent: its waiting mail becomes dead letters.",
         privilege=_OPERATOR,
+        command="tfx hub agents retire",
     ),
     row(
         "agents_prune",
@@ -67,6 +68,7 @@ _ROWS: Final = (
         agents.PruneAgentsResult,
         "Retire agents that were not seen for a while.",
         privilege=_OPERATOR,
+        command="tfx hub agents prune",
     ),
     row(
         "status",
@@ -141,6 +143,7 @@ _ROWS: Final = (
         "Answer a request as the person at the machine; needs the operator credential.",
         toolset=_BUS,
         privilege=_OPERATOR,
+        command="tfx hub human answer",
     ),
     row(
         "withdraw_human_input",
@@ -176,6 +179,7 @@ _ROWS: Final = (
         views.DeadPurgeResult,
         "Give dead letters up for good.",
         privilege=_OPERATOR,
+        command="tfx hub dead purge",
     ),
     row(
         "trace",
@@ -197,6 +201,7 @@ _ROWS: Final = (
         admin.RebuildResult,
         "Discard the projections and fold them again from the log.",
         privilege=_OPERATOR,
+        command="tfx hub rebuild",
     ),
     row(
         "rebuild_check",
@@ -204,6 +209,7 @@ _ROWS: Final = (
         admin.RebuildCheckResult,
         "Compare the projections with a fold of the log; writes nothing.",
         privilege=_OPERATOR,
+        command="tfx hub rebuild --check",
         mutates=False,
     ),
     row(
@@ -212,6 +218,7 @@ _ROWS: Final = (
         admin.SnapshotResult,
         "Copy the database as it is now into an empty file; `tfx backup create` asks for it.",
         privilege=_OPERATOR,
+        command="tfx backup create",
         mutates=False,
     ),
     row(
@@ -220,6 +227,7 @@ _ROWS: Final = (
         admin.PruneResult,
         "Forget closed messages, requests and agents past their keep time.",
         privilege=_OPERATOR,
+        command="tfx hub prune",
     ),
     *WORK_ROWS,
     *OCCUPANCY_ROWS,
@@ -229,6 +237,7 @@ _ROWS: Final = (
         admin.ShutdownResult,
         "Stop the hub in order.",
         privilege=_OPERATOR,
+        command="tfx hub stop",
     ),
 )
 

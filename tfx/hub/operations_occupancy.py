@@ -61,6 +61,7 @@ OCCUPANCY_ROWS: Final[tuple[Operation, ...]] = (
         occupancy.AgentsFreeResult,
         "Free an agent of holders that are gone; with force of every one.",
         privilege=Privilege.OPERATOR,
+        command="tfx hub agents free",
     ),
     row(
         "invocation_start",

@@ -120,6 +120,7 @@ WORK_ROWS: Final[tuple[Operation, ...]] = (
         leases.ReleaseResult,
         "Take a task from its holder, for a reason.",
         privilege=_OPERATOR,
+        command="tfx lease force-release",
     ),
     row(
         "work_delete",
@@ -127,6 +128,7 @@ WORK_ROWS: Final[tuple[Operation, ...]] = (
         work.TaskDeleteResult,
         "Delete a task with its leases; its number stays used.",
         privilege=_OPERATOR,
+        command="tfx task delete",
     ),
     row(
         "work_lock",
@@ -134,6 +136,7 @@ WORK_ROWS: Final[tuple[Operation, ...]] = (
         leases.LockResult,
         "Stop a task or a whole room.",
         privilege=_OPERATOR,
+        command="tfx lease lock",
     ),
     row(
         "work_unlock",
@@ -141,5 +144,6 @@ WORK_ROWS: Final[tuple[Operation, ...]] = (
         leases.LockClearResult,
         "Let a task or a room go on.",
         privilege=_OPERATOR,
+        command="tfx lease unlock",
     ),
 )

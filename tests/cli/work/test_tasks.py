@@ -303,3 +303,10 @@ def test_what_others_wrote_never_drives_the_terminal(person: Person) -> None:
     for command in (("task", "list"), ("task", "show", "1"), ("task", "board")):
         out = person.tfx(*command).out
         assert not set("\x1b\x07\u202e\x9b") & set(out)
+
+
+def test_wk_t10_a_task_that_is_given_to_a_name_shows_the_name(person: Person) -> None:
+    person.has("one")
+    given = ("--status", "assigned", "--label", "Bob", "--operator")
+    assert "\n  of        Bob\n" in person.tfx("task", "update", "1", *given).out
+    assert "\n  of        Bob\n" in person.tfx("task", "show", "1").out

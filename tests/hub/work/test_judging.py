@@ -202,3 +202,27 @@ def test_wk_r5_the_operator_merges_whoever_did_the_work(act: PlayCrew) -> None:
         assert (await crew.boss.update(1, lease, status="merged")).status == "merged"
 
     act(story)
+
+
+@pytest.mark.parametrize("loses_it", [False, True])
+def test_wk_r2_who_worked_under_its_name_alone_reviews_nothing_of_it(
+    act: PlayCrew, *, loses_it: bool
+) -> None:
+    """A name that nobody has filled in lets its agent work, so it makes an author (WK-T10)."""
+
+    async def story(crew: Crew) -> None:
+        bare = Worker(crew.bed, "ann", None)
+        bob = await crew.hire("bob")
+        await crew.person.ready()
+        await crew.boss.update(1, status="assigned", label="ann")
+        await bare.update(1, status="in_progress")
+        if loses_it:
+            await crew.boss.force(1, no_lease=True)
+            await bob.update(1, await bob.claim(1), status="in_review")
+        else:
+            await bare.update(1, status="in_review")
+        ann = await crew.hire("ann")
+        await all_refused([ann.review(1)], "self-review", "access-denied")
+        assert (await (await crew.hire("cat")).review(1)).agent_id == "cat"
+
+    act(story)

@@ -80,7 +80,7 @@ def _facts(task: TaskView) -> Iterator[tuple[str, str | None]]:
     yield "status", f"{task.status.value} ({waits})" if waits else task.status.value
     yield "priority", str(task.priority)
     yield "by", f"{task.author}, {ago(task.created_at_ms)}"
-    if task.assignee is not None and task.assignee.agent_id is not None:
+    if task.assignee is not None:
         yield "of", task.assignee.label or task.assignee.agent_id
     if task.lease is not None:
         yield "lease", _lease_facts(task.lease)

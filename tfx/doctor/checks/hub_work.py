@@ -102,7 +102,7 @@ def work(facts: Facts) -> Iterator[Finding]:
     yield from found
     if not found:
         number = len(seen.held)
-        held = "no task is held" if not number else f"{number} held, each by somebody who is there"
+        held = "no task is held" if not number else f"{number} held, by nobody known to be gone"
         yield Finding("work", Status.OK, f"{held}; nothing stands still", {"held": number})
 
 

@@ -52,7 +52,7 @@ class Bound:
             raise AccessDenied(
                 f"{name} needs the operator credential",
                 code="operator-needed",
-                hint=f"run it as the person at this machine: tfx hub {name.replace('_', ' ')}",
+                hint=f"run it as the person at this machine: {self.row.command}",
             )
         return decode(body, self._decoder, self.fields, checked=checked)
 

@@ -33,9 +33,10 @@ def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
     """Return the agents whose work a task is, former owners included; keys, never labels (WK-R2).
 
     That is who owned it while it was in progress or put into review, and who attached what came
-    of the work (a link alone is none, unless the owner attached it). Who gave it back without
-    having begun is no author. They are forgotten when merged work is taken up again, or when the
-    operator credential reopens a task; an agent's own reopening forgets nobody.
+    of the work (a link alone is none, unless the owner attached it). A name without a key stands
+    for the key that it will be filled in with: only that agent could work (WK-T10). Who gave it
+    back without having begun is no author. They are forgotten when merged work is taken up again,
+    or when the operator credential reopens a task; an agent's own reopening forgets nobody.
     """
     found: set[str] = set()
     status, owner = "", None
@@ -44,7 +45,7 @@ def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
         if isinstance(body, TaskMoved):
             if _begins_anew(body):
                 found.clear()
-            status, owner = body.status, body.assignee
+            status, owner = body.status, body.assignee or body.label
             if owner is not None and status == TaskStatus.IN_REVIEW:
                 found.add(owner)
         elif isinstance(body, WorkClaimed | WorkHandedOff):
@@ -63,7 +64,7 @@ def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
 def must_be_no_author(source: Tx | Reader, task: TaskRow, agent: str) -> None:
     """Raise AccessDenied `self-review` for whoever has the task or did some of its work."""
     held = leases.active(source, task.stream)
-    if agent == task.assignee or (held is not None and held.agent == agent):
+    if agent == (task.assignee or task.label) or (held is not None and held.agent == agent):
         why = f"task {task.number} is {agent}'s own work"
     elif agent in authors(source, task):
         why = f"{agent} did some of the work of task {task.number}"
