@@ -197,3 +197,13 @@ def test_ev_i1_a_bridge_reports_itself_anew_to_a_hub_that_does_not_know_it(
         assert runs(again)[0]["state"] == "finished"
     finally:
         again.end()
+
+
+@pytest.mark.parametrize("name", ["bad name!", "operator"])
+def test_h_29_a_name_that_is_none_is_told_by_the_bridge_and_nobody_works_under_it(
+    hub: RunningHub, bridges: Callable[..., BridgeClient], name: str
+) -> None:
+    params = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "x"}}
+    error = bridges(name=name).request("initialize", params)["error"]
+    assert error["data"]["code"] in {"bad-id", "reserved"}, error
+    assert hub.call("agents")["agents"] == []

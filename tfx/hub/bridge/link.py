@@ -19,6 +19,7 @@ from tfx.core.paths import Paths
 from tfx.errors import AgentUnavailable, OperationFailed, TfxError
 from tfx.hub import ancestry, state, tokens
 from tfx.hub.exchange import Answer, Exchange, unreachable
+from tfx.hub.failures import from_wire
 from tfx.hub.places import HubFiles
 
 ANSWER_S: Final = 60.0
@@ -31,6 +32,7 @@ _LONGEST_PAUSE_S: Final = 1.0
 _SESSION_ENDED: Final = b"authority-ended"
 _NOBODYS: Final = frozenset({"ended", "unknown-agent"})
 """What a heartbeat of a session gets when its name has no open one."""
+_BAD_REQUEST: Final = 400
 _UNAUTHORIZED: Final = 401
 _OK: Final = 200
 
@@ -153,6 +155,8 @@ class Hub:
         }
         data = json.dumps(body).encode()
         answer = exchange.send("POST", "/v1/attach", data, timeout_s=ANSWER_S)
+        if answer.status == _BAD_REQUEST:
+            raise _refused(answer.body)  # TFX_AGENT_ID is no name: nobody works under no name
         if answer.status != _OK:
             return None  # what is wrong will be told to the call itself
         told = json.loads(answer.body)["data"]
@@ -270,6 +274,14 @@ def _told(output: bytes) -> TfxError:
         return OperationFailed(
             "the hub cannot be started", code="hub-not-running", hint="tfx hub start"
         )
+
+
+def _refused(body: bytes) -> TfxError:
+    """Return why the hub does not take the name of this agent; the name is in the message."""
+    try:
+        return from_wire(json.loads(body)["error"])
+    except (ValueError, LookupError, TypeError):
+        return OperationFailed("the hub refuses to attach this agent", code="attach-refused")
 
 
 def _code_of(body: bytes) -> str:
