@@ -154,3 +154,15 @@ def test_u83_a_version_2_file_is_not_adopted_but_upgraded(site: Site, tmp_path: 
         site.work(Task.ADOPT, source)
     assert refused.value.reason == "not-triflux"
     assert "tfx upgrade --db" in (refused.value.hint or "")
+
+
+def test_u18_a_check_that_finds_something_pending_is_exit_1(site: Site) -> None:
+    path = unpack_v2("hub", site.database)
+    found = site.tfx("upgrade", "--check", code=1)
+    assert (found["status"], found["problems"]) == ("failed", [])
+    site.tfx("upgrade", "--yes")
+    assert site.tfx("upgrade", "--check")["exit"] == 0
+    path.unlink()
+    unpack(NAMES[0], site.triflux)
+    missing = site.tfx("upgrade", "--check", code=1)["problems"][0]  # type: ignore[index]
+    assert missing["hint"] == "tfx upgrade --adopt auto"

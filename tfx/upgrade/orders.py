@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tfx import __version__
+from tfx.core import files
 from tfx.errors import (
     AgentUnavailable,
     InvalidRequest,
@@ -100,11 +101,11 @@ def upgrade(paths: Paths, options: Options, told: Told, ask: Ask | None = None) 
         places = Places.of(paths, options.database, options.backup_dir)
         source = _source(paths, options)
         if options.dry_run or options.check:
-            return Result(_look(paths, places, options, source, told))
+            return _looked(options, _look(paths, places, options, source, told))
         if source is not None:
             order = places.request(Task.ADOPT, source)
         else:
-            _refuse_missing(places.database)
+            _refuse_missing(paths, places.database)
             order = places.request(Task.UPGRADE)
             if ask is not None and not _agreed(paths, places, told, ask):
                 raise StateConflict("nothing was changed", code="declined")
@@ -170,9 +171,16 @@ def _look(
         if seen.state is HubState.RUNNING:
             return _running(places, seen)
     if source is None:
-        _refuse_missing(places.database)
+        _refuse_missing(paths, places.database)
     task = Task.CHECK if options.check else Task.REHEARSE
     return run.run(paths, places.request(task, source), told)
+
+
+def _looked(options: Options, found: Receipt) -> Result[Receipt]:
+    """Return what a look found; with --check something pending is a failure, for scripts."""
+    if options.check and found.pending is not None:
+        return Result(found, Status.FAILED)
+    return Result(found)
 
 
 def _running(places: Places, seen: probe.Probe) -> Receipt:
@@ -227,13 +235,14 @@ def _source(paths: Paths, options: Options) -> Path | None:
     return real(source)
 
 
-def _refuse_missing(database: Path) -> None:
+def _refuse_missing(paths: Paths, database: Path) -> None:
     """Refuse before the worker makes a lock file beside nothing (U-112)."""
     if not database.exists() and not database.is_symlink():
+        adoptable = files.is_file(paths.home / TRIFLUX_DATABASE)
         raise NotFound(
             f"there is no hub database at {database}",
             code="no-database",
-            hint="tfx hub start",
+            hint="tfx upgrade --adopt auto" if adoptable else "tfx hub start",
             details={"path": str(database)},
         )
 
