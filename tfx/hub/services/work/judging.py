@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.errors import AccessDenied, StateConflict
 from tfx.hub.models import HUB, OPERATOR
+from tfx.hub.services.work.claiming import is_given_to
 from tfx.hub.services.work.decisions import CLOSED
 from tfx.hub.store import leases, reviews, task_story
 from tfx.hub.store.work_bodies import (
@@ -21,6 +22,7 @@ from tfx.hub.store.work_bodies import (
 from tfx.hub.work_models import ArtifactKind, TaskStatus
 
 if TYPE_CHECKING:
+    from tfx.hub.models import AgentId
     from tfx.hub.services.work.people import Worker
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.tasks import TaskRow
@@ -32,6 +34,7 @@ _NO_AUTHORS: Final = frozenset({OPERATOR, HUB})
 def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
     """Return the agents whose work a task is, former owners included; keys, never labels (WK-R2).
 
+    Where a task has no key yet its name stands for it: that agent may change it (`must_be_its`).
     That is who owned it while it was in progress or put into review, and who attached what came
     of the work (a link alone is none, unless the owner attached it). Who gave it back without
     having begun is no author. They are forgotten when merged work is taken up again, or when the
@@ -44,7 +47,7 @@ def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
         if isinstance(body, TaskMoved):
             if _begins_anew(body):
                 found.clear()
-            status, owner = body.status, body.assignee
+            status, owner = body.status, body.assignee or body.label
             if owner is not None and status == TaskStatus.IN_REVIEW:
                 found.add(owner)
         elif isinstance(body, WorkClaimed | WorkHandedOff):
@@ -60,10 +63,10 @@ def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
     return frozenset(found - _NO_AUTHORS)
 
 
-def must_be_no_author(source: Tx | Reader, task: TaskRow, agent: str) -> None:
+def must_be_no_author(source: Tx | Reader, task: TaskRow, agent: AgentId) -> None:
     """Raise AccessDenied `self-review` for whoever has the task or did some of its work."""
     held = leases.active(source, task.stream)
-    if agent == task.assignee or (held is not None and held.agent == agent):
+    if is_given_to(source, task, agent) or (held is not None and held.agent == agent):
         why = f"task {task.number} is {agent}'s own work"
     elif agent in authors(source, task):
         why = f"{agent} did some of the work of task {task.number}"
