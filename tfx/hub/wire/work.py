@@ -205,6 +205,7 @@ class TaskAddRequest(Work, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Spell branch, PR and output as everybody does."""
+        super().__post_init__()
         spell(self, branch="branch", pr="pr", output="output")
 
 
@@ -267,6 +268,7 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Spell branch, PR and output as everybody does."""
+        super().__post_init__()
         spell(self, branch="branch", pr="pr", output="output")
 
     @property
@@ -284,6 +286,7 @@ class TaskAttachRequest(Fenced, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Spell a branch, PR or commit as everybody does."""
+        super().__post_init__()
         spell(self, identity=self.kind.value)
 
 
