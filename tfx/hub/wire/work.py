@@ -204,7 +204,7 @@ class TaskAddRequest(Work, frozen=True, kw_only=True):
     output: Link | None = None
 
     def __post_init__(self) -> None:
-        """Spell branch, PR and output as everybody does."""
+        """Put the places into their form; spell branch, PR and output as everybody does."""
         super().__post_init__()
         spell(self, branch="branch", pr="pr", output="output")
 
@@ -267,7 +267,7 @@ class TaskUpdateRequest(Fenced, frozen=True, kw_only=True):
     expect: Annotated[Whole, Meta(description="revision you saw")] | None = None
 
     def __post_init__(self) -> None:
-        """Spell branch, PR and output as everybody does."""
+        """Put the places into their form; spell branch, PR and output as everybody does."""
         super().__post_init__()
         spell(self, branch="branch", pr="pr", output="output")
 
@@ -285,7 +285,7 @@ class TaskAttachRequest(Fenced, frozen=True, kw_only=True):
     task: TaskNumber | None = None
 
     def __post_init__(self) -> None:
-        """Spell a branch, PR or commit as everybody does."""
+        """Put the places into their form; spell a branch, PR or commit as everybody does."""
         super().__post_init__()
         spell(self, identity=self.kind.value)
 

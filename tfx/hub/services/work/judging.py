@@ -34,11 +34,11 @@ _NO_AUTHORS: Final = frozenset({OPERATOR, HUB})
 def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
     """Return the agents whose work a task is, former owners included; keys, never labels (WK-R2).
 
-    Where a task has no key yet its name stands for it: that agent may change it (`must_be_its`).
     That is who owned it while it was in progress or put into review, and who attached what came
-    of the work (a link alone is none, unless the owner attached it). Who gave it back without
-    having begun is no author. They are forgotten when merged work is taken up again, or when the
-    operator credential reopens a task; an agent's own reopening forgets nobody.
+    of the work (a link alone is none, unless the owner attached it). A name without a key stands
+    for the key that it will be filled in with: only that agent could work (WK-T10). Who gave it
+    back without having begun is no author. They are forgotten when merged work is taken up again,
+    or when the operator credential reopens a task; an agent's own reopening forgets nobody.
     """
     found: set[str] = set()
     status, owner = "", None
