@@ -5,6 +5,7 @@ Knows nothing of the rest of the program; everything else may import it.
     TfxError
     ├── InvalidRequest            2  invalid-request
     ├── UnparsableFile            5  invalid-request    a shared file cannot be read as its format
+    │   └── BeyondLimits              it is larger or deeper than tfx reads
     ├── RefusedText               5  invalid-request    a text that cannot be passed on whole
     ├── BadSettings               2  invalid-request    tfx's own config.toml
     ├── AuthenticationRequired    5  authentication-required
@@ -12,6 +13,7 @@ Knows nothing of the rest of the program; everything else may import it.
     ├── AccessDenied              5  access-denied
     ├── NotFound                  1  not-found
     │   └── UnknownAgent          4  not-found          the hub knows no agent of that name
+    │       └── UnknownRecipient      a message is for a name that nobody registered
     ├── StateConflict             5  state-conflict     lock held, hub running, newer schema …
     │   └── LockHeld
     ├── UnsafeEnvironment         5  access-denied      no HOME, sudo with a foreign HOME

@@ -38,7 +38,7 @@ class WantedStatus(StrEnum):
 
 
 class LeaseState(StrEnum):
-    """How a work lease stands; all but active are ended."""
+    """How a work lease or a review stands; all but active are ended."""
 
     ACTIVE = "active"
     RELEASED = "released"

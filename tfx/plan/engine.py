@@ -37,7 +37,7 @@ from tfx.plan.planner import make_removal, make_steps
 from tfx.plan.preview import file_states
 from tfx.plan.records import Manifest
 from tfx.plan.recovery import as_if_recovered, interrupted, recover
-from tfx.plan.state import StateDir
+from tfx.plan.state import LOCK_TIMEOUT_S, StateDir
 from tfx.plan.steps import Context, Patience, Step, is_chosen, mark_of, plan_of, staging_place
 from tfx.plan.undo import make_undo
 from tfx.plan.upkeep import upkeep_steps
@@ -59,7 +59,7 @@ class Engine:
         state_dir: Path,
         clock: Clock | None = None,
         *,
-        lock_timeout_s: float = 30,
+        lock_timeout_s: float = LOCK_TIMEOUT_S,
         git: Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
         disk: Disk | None = None,

@@ -20,6 +20,8 @@ from tfx.errors import LockHeld, NotFound, OperationFailed, StateConflict
 from tfx.plan.actions import State
 
 KEPT_RUNS = 10
+LOCK_TIMEOUT_S = 30.0
+"""So long a run waits for another run to end."""
 _NAME_BYTES = 60
 _NUMBER = re.compile("[0-9]+")
 _RUN = re.compile("[0-9]+-")

@@ -16,10 +16,9 @@ from tfx.plan.actions import Action, Progress, Report
 from tfx.plan.apply import Run
 from tfx.plan.disk import Disk
 from tfx.plan.journal import Journal
-from tfx.plan.state import StateDir
+from tfx.plan.state import LOCK_TIMEOUT_S, StateDir
 from tfx.plan.upkeep import UPKEEP, upkeep_steps
 
-_LOCK_TIMEOUT_S = 10
 UNREADABLE = frozenset({"manifest-unreadable", "journal-unreadable", "state-unreadable"})
 """Reasons of a refusal that upkeep does not mind."""
 
@@ -36,7 +35,7 @@ def keep_up(state_dir: Path, operation: str, actions: Sequence[Action], say: Pro
     """
     state, clock = StateDir(state_dir), SystemClock()
     try:
-        with state.lock(_LOCK_TIMEOUT_S, time.sleep):
+        with state.lock(LOCK_TIMEOUT_S, time.sleep):
             steps = upkeep_steps(actions)
             if all(step.idle for step in steps):
                 return Report(None, ())

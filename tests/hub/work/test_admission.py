@@ -91,6 +91,25 @@ def test_wk_k5_a_denied_duplicate_leaves_nothing_but_its_denial(act: PlayCrew) -
     act(story)
 
 
+def test_wk_k5_what_cannot_be_made_is_refused_before_anybody_is_told_of_a_duplicate(
+    act: PlayCrew,
+) -> None:
+    async def story(crew: Crew) -> None:
+        ann, bob = await crew.hire("ann"), await crew.hire("bob")
+        await crew.owned(ann, branch="work/1")
+        seq = crew.last_seq()
+        with refused("unknown-task"):
+            await bob.add(branch="work/1", parent=77)
+        with refused("invalid-request"):
+            await bob.add("  ", branch="work/1")
+        assert crew.last_seq() == seq
+        with refused("duplicate-work"):
+            await bob.add(branch="work/1")
+        assert [each["event"] for each in await ann.mail()] == ["duplicate-proposed"]
+
+    act(story)
+
+
 def play_with(path: Path, limits: Limits, story: Story) -> None:
     async def whole(bed: Bed) -> None:
         await story(Crew(bed))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 import pytest
 
-from tests.hub.work.crew import Crew, PlayCrew, Worker, refused
+from tests.hub.work.crew import ROOM, Crew, PlayCrew, Worker, refused
 from tfx.errors import StateConflict, TfxError
+from tfx.hub.models import OPERATOR
+from tfx.hub.store import tasks
+from tfx.hub.store.tx import Tx
+from tfx.hub.store.work_bodies import TaskMoved
 
 
 async def ready_ones(worker: Worker) -> list[int]:
@@ -178,6 +183,33 @@ def test_wk_t12_next_leaves_out_what_another_is_assigned(act: PlayCrew) -> None:
             await ann.take_next()
 
     act(story)
+
+
+def test_wk_t12_wk_t10_next_offers_what_has_the_registered_name_of_the_agent_and_no_other(
+    act: PlayCrew,
+) -> None:
+    async def story(crew: Crew) -> None:
+        eve = await crew.hire("eve", label="Eve")
+        ann = await crew.hire("ann", label="Team Lead")
+        for label in ("Team Lead", "ann"):
+            task = (await crew.person.ready()).task
+            await crew.bed.core.store.write(functools.partial(_name, number=task, label=label))
+            with refused("nothing-ready"):
+                await eve.take_next()
+            with refused("nothing-ready"):
+                await eve.take_next(claim=False)
+            assert (await ann.take_next(claim=False)).task.task == task
+            assert (await ann.take_next()).task.task == task
+
+    act(story)
+
+
+def _name(tx: Tx, *, number: int, label: str) -> None:
+    """Give an accepted task a name for its key, as an older log may hold it."""
+    found = tasks.find(tx, ROOM, number)
+    assert found is not None
+    body = TaskMoved(before="accepted", status="accepted", label=label)
+    tasks.move(tx, found, body, OPERATOR, None)
 
 
 def test_wk_t12_claiming_a_held_task_names_its_holder(act: PlayCrew) -> None:

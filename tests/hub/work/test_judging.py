@@ -133,6 +133,20 @@ def test_wk_r2_who_did_some_of_the_work_never_judges_it(act: PlayCrew, way: Way)
     act(story)
 
 
+def test_wk_r2_who_has_a_task_by_its_registered_name_never_judges_it(act: PlayCrew) -> None:
+    async def story(crew: Crew) -> None:
+        ann, cat = await crew.hire("ann", label="Ann"), await crew.hire("cat")
+        await crew.person.ready()
+        for status in ({"status": "assigned", "label": "Ann"}, {"status": "in_review"}):
+            await crew.boss.update(1, **status)
+        with refused("self-review", "access-denied"):
+            await ann.review(1)
+        await cat.review(1)
+        assert (await cat.update(1, status="merged")).status == "merged"
+
+    act(story)
+
+
 def test_wk_r2_who_only_claimed_and_gave_back_may_judge(act: PlayCrew) -> None:
     async def story(crew: Crew) -> None:
         ann, bob, cat = [await crew.hire(name) for name in ("ann", "bob", "cat")]

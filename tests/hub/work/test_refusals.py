@@ -9,6 +9,8 @@ import pytest
 from tests.hub.running import RunningHub, start
 from tests.hub.work.crew import ELSEWHERE, Crew, PlayCrew, Worker, refused
 from tfx.errors import AccessDenied, TfxError
+from tfx.hub.models import Privilege
+from tfx.hub.operations_work import WORK_ROWS
 from tfx.hub.store import denials
 from tfx.hub.store.events import decode_body, encode_body
 from tfx.hub.store.kinds import Kind
@@ -180,6 +182,16 @@ def test_wk_k6_what_needs_the_operator_is_an_event_too(
     garbage = hub.post(f"/v1/{name}", {"room": 1})
     assert garbage.code == "operator-needed"  # told first, and of garbage nothing is kept
     assert hub.call("rebuild_check", operator=True)["equal"]
+
+
+def test_wk_k6_each_operation_about_work_that_needs_the_operator_keeps_its_refusal(
+    act: PlayCrew,
+) -> None:
+    async def story(crew: Crew) -> None:
+        closed = {row.name for row in WORK_ROWS if row.privilege is Privilege.OPERATOR}
+        assert set(crew.bed.core.refusers) == closed
+
+    act(story)
 
 
 @pytest.fixture(scope="module")

@@ -100,12 +100,14 @@ _INLINE = re.compile(r"-[A-Za-z]*[cemp]|--eval|--print|--version|--help|-")
 
 def words_of(facts: Facts, hook: Mapping[str, JsonValue]) -> list[str]:
     """Return the words of a hook's command, `~` and `$HOME` replaced; none for a line of shell."""
+    from tfx.shells.probe import expand_home  # noqa: PLC0415  (start-up rule)
+
     text = hook.get("command")
     if not isinstance(text, str) or hook.get("type", "command") != "command":
         return []
     arguments = hook.get("args")
     words = [text, *map(str, arguments)] if isinstance(arguments, list) else _split(text)
-    return [_expanded(word, str(facts.paths.home)) for word in words]
+    return [expand_home(word, facts.paths.home) for word in words]
 
 
 def hook_problem(facts: Facts, agent: str, hook: Mapping[str, JsonValue]) -> str | None:
@@ -187,10 +189,3 @@ def _split(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return []
-
-
-def _expanded(word: str, home: str) -> str:
-    for spelling in ("~/", "$HOME/", "${HOME}/"):
-        if word.startswith(spelling):
-            return f"{home}/{word.removeprefix(spelling)}"
-    return word

@@ -193,6 +193,7 @@ def _stdio(facts: Facts, name: str, entry: Mapping[str, JsonValue]) -> Finding:
             [str(program), *arguments, "--version"],
             env={"PATH": "/usr/bin:/bin", "HOME": str(facts.paths.home)},
             timeout_s=facts.options.timeout_s,
+            cancel=facts.cancel,
         )
     except OSError as error:
         summary = f"its command cannot be started: {error.strerror}"

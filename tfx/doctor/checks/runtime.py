@@ -12,6 +12,7 @@ import resource
 import stat
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,11 +51,12 @@ def runtime(facts: Facts) -> Iterator[Finding]:
 
 def _versions(facts: Facts, nodes: Mapping[Path, Cell]) -> dict[Path, str | None]:
     """Return the version of each node, of git and of tmux, all asked at the same time (D-93)."""
-    asked = [(path, cell.path_text or "", "--version") for path, cell in nodes.items()]
+    stop = facts.cancel
+    asked = [(path, cell.path_text or "", stop, "--version") for path, cell in nodes.items()]
     for name, _ in _TOOLS:
         if (program := facts.paths.program(name)) is not None:
             option = "-V" if name == "tmux" else "--version"
-            asked.append((program, facts.paths.env.get("PATH", ""), option))
+            asked.append((program, facts.paths.env.get("PATH", ""), stop, option))
     if not asked:
         return {}
     with ThreadPoolExecutor(min(8, len(asked)), "tfx-runtime") as pool:
@@ -166,12 +168,19 @@ def _tool(facts: Facts, name: str, why: str, versions: Mapping[Path, str | None]
     return Finding(name, Status.OK, f"{name} {version}", details)
 
 
-def version_of(program: Path, path: str, option: str = "--version") -> str | None:
-    """Return the version that a tool prints, started with this PATH in a scratch home."""
+def version_of(
+    program: Path, path: str, cancel: threading.Event, option: str = "--version"
+) -> str | None:
+    """Return the version that a tool prints, started with this PATH in a scratch home.
+
+    None where it tells none, and once `cancel` is set.
+    """
     with folders.scratch("doctor") as scratch:
         env = {"PATH": path, "HOME": str(scratch), "LC_ALL": "C"}
         try:
-            done = process.run([str(program), option], env=env, timeout_s=5, limit_bytes=65_536)
+            done = process.run(
+                [str(program), option], env=env, timeout_s=5, limit_bytes=65_536, cancel=cancel
+            )
         except OSError:
             return None
     found = _VERSION.search(done.stdout.decode("utf-8", "replace")) if done.ok else None

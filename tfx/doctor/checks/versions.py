@@ -5,6 +5,7 @@ Knows no installer; compares what is there with the catalogue row.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,8 +87,9 @@ def node_problem(
     winner = resolution.winner if resolution is not None else None
     if winner is None:
         return None
+    path = program.cell.path_text or ""
     node = facts.shared(
-        f"node {winner.path}", lambda: _node_version(winner.path, program.cell.path_text or "")
+        f"node {winner.path}", lambda: _node_version(winner.path, path, facts.cancel)
     )
     if node is None or _satisfies(node, engine):
         return None
@@ -116,7 +118,7 @@ def _runs_on_node(program: Program) -> bool:
     return "node" in {Path(header.interpreter).name, env_program(header.text)}
 
 
-def _node_version(node: Path, path: str) -> str | None:
+def _node_version(node: Path, path: str, cancel: threading.Event) -> str | None:
     from tfx.doctor.checks.runtime import version_of  # noqa: PLC0415  (start-up rule)
 
-    return version_of(node, path)
+    return version_of(node, path, cancel)

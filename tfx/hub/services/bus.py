@@ -42,7 +42,7 @@ class Bus:
     async def publish(self, caller: Caller, request: PublishRequest) -> PublishResult:
         """Send a message, or with `correlation_id` the one answer to a request.
 
-        Raises InvalidRequest, NotFound `unknown-recipient` or `unknown-request`, AccessDenied
+        Raises InvalidRequest, UnknownRecipient, NotFound `unknown-request`, AccessDenied
         `actor-mismatch`, StateConflict `already-answered` or `idempotency-conflict`,
         AgentUnavailable `lane-full`, `inbox-full`, `hub-full`.
         """

@@ -136,6 +136,13 @@ def end_review(tx: Tx, task: TaskRow, reason: str, actor: AgentId) -> None:
             notices.review_lost(tx, task, review, reason)
 
 
+def end_own_review(tx: Tx, task: TaskRow, owner: AgentId, actor: AgentId) -> None:
+    """End the review of a task whose new owner is the reviewer (WK-R2)."""
+    review = reviews.active(tx, task.stream)
+    if review is not None and review.agent == owner:
+        end_review(tx, task, "it is the reviewer's own work now", actor)
+
+
 def revoke(tx: Tx, task: TaskRow, lease: LeaseRow, reason: str, actor: AgentId) -> None:
     """End the lease of a task that is about to change hands or to leave them (WK-L22)."""
     leases.end(tx, Kind.WORK_REVOKED, task, lease, reason, actor)

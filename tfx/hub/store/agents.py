@@ -65,6 +65,11 @@ class AgentRow:
     ended_at_ms: int | None
     retired_at_ms: int | None
 
+    def said(self, key: str) -> str | None:
+        """Return the text that its metadata has under a key, None for anything else."""
+        found = msgspec.json.decode(self.metadata, type=dict[str, object]).get(key)
+        return found if isinstance(found, str) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:

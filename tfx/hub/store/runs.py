@@ -24,17 +24,23 @@ def start(tx: Tx, epoch: str, program: str, fold_version: int) -> StreamNo:
     return StreamNo(tx.begin_stream(f"run/{epoch}", Kind.HUB_STARTED, HUB, body).stream)
 
 
-def current(source: Tx) -> StreamNo | None:
-    """Return the stream of the life that the hub is in."""
-    row = source.one(CURRENT)
-    return None if row is None else StreamNo(int(row[0] or 0))
+def home(tx: Tx) -> tuple[str, StreamNo] | None:
+    """Return name and stream of the life that the hub is in, for an event that is of nothing else.
+
+    None where no life was begun.
+    """
+    row = tx.one(CURRENT)
+    if row is None:
+        return None
+    run = StreamNo(int(row[0] or 0))
+    return f"run/{run}", run
 
 
 def note(tx: Tx, verb: str) -> None:
     """Keep the key of a request that found nothing to change anywhere (EV-L7)."""
-    run = current(tx)
-    if run is not None:
-        tx.note(f"run/{run}", run, verb)
+    found = home(tx)
+    if found is not None:
+        tx.note(*found, verb)
 
 
 def stop(tx: Tx, run: StreamNo) -> None:

@@ -63,7 +63,7 @@ _READY: Final = (
     f"AND {IS_OPEN.format('x')})) "
 )
 NEXT: Final = (
-    _FROM + f"WHERE {_READY} AND (t.assignee IS NULL AND (t.label IS NULL OR t.label = ?2) "
+    _FROM + f"WHERE {_READY} AND (t.assignee IS NULL AND (t.label IS NULL OR t.label IN (?2, ?3)) "
     "OR t.assignee = ?2) ORDER BY t.priority DESC, t.number LIMIT 1"
 )
 READY_PAGE: Final = (  # that an accepted task is open lets the index of open ones be used
@@ -171,9 +171,12 @@ def by_key(source: Tx | Reader, room: str, key: str) -> TaskRow | None:
     return _one(source, BY_KEY, (room, key))
 
 
-def first_ready(source: Tx | Reader, room: str, agent: str) -> TaskRow | None:
-    """Return the first task that this agent may claim now: by priority, then age (WK-T12)."""
-    return _one(source, NEXT, (room, agent))
+def first_ready(source: Tx | Reader, room: str, names: tuple[str, str]) -> TaskRow | None:
+    """Return the first task that an agent may claim now: by priority, then age (WK-T12).
+
+    `names` are its key and its registered label (WK-T10).
+    """
+    return _one(source, NEXT, (room, *names))
 
 
 def page(

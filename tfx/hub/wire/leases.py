@@ -175,7 +175,7 @@ class ReviewResult(Response, frozen=True, kw_only=True):
 
 
 class ReviewReleaseRequest(Work, frozen=True, kw_only=True):
-    """End the review that you hold."""
+    """End the review that you hold; with the operator credential whoever's it is (WK-R4)."""
 
     task: TaskNumber
     review_id: IdText | None = None

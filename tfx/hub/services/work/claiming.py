@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tfx.errors import StateConflict
 from tfx.hub.models import LeaseId
 from tfx.hub.services import endings
 from tfx.hub.services.work.decisions import OWNED, held_by_other
-from tfx.hub.store import agents, leases, reviews, tasks
+from tfx.hub.store import agents, leases, tasks
 from tfx.hub.store.ids import new_id
 from tfx.hub.work_models import TaskStatus
 
 if TYPE_CHECKING:
+    from tfx.hub.models import AgentId
     from tfx.hub.store.leases import Holder, LeaseRow
+    from tfx.hub.store.reader import Reader
     from tfx.hub.store.tasks import TaskRow
     from tfx.hub.store.tx import Op, Tx
     from tfx.hub.store.work_bodies import TaskChanged
@@ -38,9 +38,7 @@ def claim(tx: Tx, task: TaskRow, holder: Holder, op: Op | None) -> LeaseRow:
     status = _status_after(tx, task, holder)
     lease = LeaseId(new_id(tx.now_ms))
     leases.claim(tx, task, holder, status.value, lease, op)
-    review = reviews.active(tx, task.stream)
-    if review is not None and review.agent == holder.agent:
-        endings.end_review(tx, task, "it is the reviewer's own work now", holder.agent)
+    endings.end_own_review(tx, task, holder.agent, holder.agent)
     minted = leases.find(tx, lease)
     if minted is None:
         raise StateConflict("the lease was not stored", code="lease-missing")
@@ -50,10 +48,7 @@ def claim(tx: Tx, task: TaskRow, holder: Holder, op: Op | None) -> LeaseRow:
 def _status_after(tx: Tx, task: TaskRow, holder: Holder) -> TaskStatus:
     """Return the status that a claim gives: a fresh one assigns, a reclaim keeps it (WK-L4)."""
     status = TaskStatus(task.status)
-    is_mine = task.assignee == holder.agent or (
-        # a name fills a key in that is missing, and never beats another key (WK-T10)
-        task.assignee is None and task.label is not None and task.label in _names_of(tx, holder)
-    )
+    is_mine = is_given_to(tx, task, holder.agent)
     if status in OWNED and is_mine:
         if task.session is None:  # given by hand: nobody has had it by a lease yet
             must_be_ready(tx, task)
@@ -72,16 +67,25 @@ def _status_after(tx: Tx, task: TaskRow, holder: Holder) -> TaskStatus:
     )
 
 
-def _names_of(tx: Tx, holder: Holder) -> set[object]:
+def is_given_to(source: Tx | Reader, task: TaskRow, agent: AgentId) -> bool:
+    """Say whether a task is given to an agent: by its key, or by a name that a key is missing to.
+
+    A name never beats another key (WK-T10).
+    """
+    if task.assignee is not None or task.label is None:
+        return task.assignee == agent
+    return task.label in names_of(source, agent)
+
+
+def names_of(source: Tx | Reader, agent: AgentId) -> tuple[str, str]:
     """Return the names of an agent as it is registered: its key, and `label` of its metadata.
 
-    What the request calls it is for display only: anybody may say anything there.
+    Without such a label twice its key. What the request calls it is for display only: anybody may
+    say anything there (WK-T10).
     """
-    known = agents.find(tx, holder.agent)
-    if known is None:
-        return {holder.agent}
-    label = msgspec.json.decode(known.metadata, type=dict[str, object]).get("label")
-    return {holder.agent, label} if isinstance(label, str) else {holder.agent}
+    known = agents.find(source, agent)
+    label = None if known is None else known.said("label")
+    return agent, agent if label is None else label
 
 
 def must_be_ready(tx: Tx, task: TaskRow) -> None:

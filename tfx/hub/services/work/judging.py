@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tfx.errors import AccessDenied, StateConflict
 from tfx.hub.models import HUB, OPERATOR
+from tfx.hub.services.work.claiming import is_given_to
 from tfx.hub.services.work.decisions import CLOSED
 from tfx.hub.store import leases, reviews, task_story
 from tfx.hub.store.work_bodies import (
@@ -21,6 +22,7 @@ from tfx.hub.store.work_bodies import (
 from tfx.hub.work_models import ArtifactKind, TaskStatus
 
 if TYPE_CHECKING:
+    from tfx.hub.models import AgentId
     from tfx.hub.services.work.people import Worker
     from tfx.hub.store.reader import Reader
     from tfx.hub.store.tasks import TaskRow
@@ -61,10 +63,10 @@ def authors(source: Tx | Reader, task: TaskRow) -> frozenset[str]:
     return frozenset(found - _NO_AUTHORS)
 
 
-def must_be_no_author(source: Tx | Reader, task: TaskRow, agent: str) -> None:
+def must_be_no_author(source: Tx | Reader, task: TaskRow, agent: AgentId) -> None:
     """Raise AccessDenied `self-review` for whoever has the task or did some of its work."""
     held = leases.active(source, task.stream)
-    if agent == (task.assignee or task.label) or (held is not None and held.agent == agent):
+    if is_given_to(source, task, agent) or (held is not None and held.agent == agent):
         why = f"task {task.number} is {agent}'s own work"
     elif agent in authors(source, task):
         why = f"{agent} did some of the work of task {task.number}"

@@ -25,7 +25,7 @@ from tfx.hub.services.work.decisions import (
 )
 from tfx.hub.services.work.recording import Asked, decide, recorded
 from tfx.hub.services.work.shapes import Depth
-from tfx.hub.store import leases, reviews, tasks
+from tfx.hub.store import leases, tasks
 from tfx.hub.store.events import RequestNoted
 from tfx.hub.store.ids import new_id
 from tfx.hub.store.kinds import Kind
@@ -258,9 +258,7 @@ class Leasing:
             status = TaskStatus.ASSIGNED.value
         lease = LeaseId(new_id(tx.now_ms))
         leases.hand_off(tx, task, held, holder, status, lease, who.actor, reason, op)
-        review = reviews.active(tx, task.stream)
-        if review is not None and review.agent == holder.agent:
-            endings.end_review(tx, task, "it is the reviewer's own work now", who.actor)
+        endings.end_own_review(tx, task, holder.agent, who.actor)
         if who.agent != held.agent:
             notices.lost(tx, task, held, reason or "handed off", lease)
         notices.handed(tx, task, holder.agent, lease, held.epoch + 1, reason)

@@ -166,8 +166,7 @@ def _home(tx: Tx, task: TaskRow | None, lock: LockRow | None) -> tuple[str, Stre
         return task.name, task.stream
     if lock is not None:
         return lock.name, lock.stream
-    run = runs.current(tx)
-    return None if run is None else (f"run/{run}", run)
+    return runs.home(tx)
 
 
 def _route_of(error: TfxError) -> str | None:

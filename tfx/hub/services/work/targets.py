@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from tfx.errors import AgentUnavailable, StateConflict
 from tfx.hub.models import AgentId, AgentState
 from tfx.hub.store import agents
@@ -65,5 +63,5 @@ def one_live(  # noqa: PLR0917  (whom, and what narrows it down)
 
 
 def _instance(known: AgentRow) -> str | None:
-    found = msgspec.json.decode(known.metadata, type=dict[str, object]).get("instance")
-    return found if isinstance(found, str) and 0 < len(found) <= _MOST else None
+    found = known.said("instance")
+    return found if found and len(found) <= _MOST else None

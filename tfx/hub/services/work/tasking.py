@@ -14,7 +14,7 @@ from tfx.errors import InvalidRequest, StateConflict
 from tfx.hub.models import TraceId
 from tfx.hub.services import endings
 from tfx.hub.services.work import admission, listing, people
-from tfx.hub.services.work.claiming import claim
+from tfx.hub.services.work.claiming import claim, names_of
 from tfx.hub.services.work.decisions import locked, task_of, there
 from tfx.hub.services.work.edges import streams_of
 from tfx.hub.services.work.recording import Asked, Refused, decide, note, recorded, refusal
@@ -38,7 +38,7 @@ from tfx.hub.wire.work import (
 from tfx.hub.work_models import TaskStatus
 
 if TYPE_CHECKING:
-    from tfx.hub.models import Caller
+    from tfx.hub.models import AgentId, Caller
     from tfx.hub.services.work.people import Worker
     from tfx.hub.services.work.shapes import Shapes
     from tfx.hub.store.reader import Reader
@@ -61,7 +61,8 @@ class Tasking:
         """Create a task: proposed, and nobody's (WK-T3), unless `accept` says it is wanted.
 
         Raises StateConflict `duplicate-work`, `lock-active`, `idempotency-conflict`; NotFound
-        `unknown-task` also when the task of the same key was deleted.
+        `unknown-task` also when the task of the same key was deleted; InvalidRequest for a blank
+        title.
         """
         op = op_of("work_add", request)
 
@@ -80,13 +81,13 @@ class Tasking:
             stopped = reviews.lock_over(tx, who.room, None)
             if stopped is not None:
                 return refusal(tx, locked(stopped), who, "add", lock=stopped)
-            marks = _marks(request)
-            twin = admission.twin_of(tx, who.room, marks)
+            edges = _checked(tx, who.room, request)
+            twin = admission.twin_of(tx, who.room, _marks(request))
             if twin is not None:
                 admission.tell(tx, who, twin, request.title)
                 error = admission.duplicate(tx, who, *twin)
                 return refusal(tx, error, who, "add", task=twin[0])
-            made = _create(tx, who, request, op)
+            made = _create(tx, who, request, edges, op)
             return TaskResult(task=self._shapes.task(tx, made))
 
         return await decide(self._store, command, Asked(request, "add", guarded=True))
@@ -179,14 +180,14 @@ class Tasking:
 
         return await decide(self._store, command, Asked(request, "delete", guarded=False))
 
-    def _first(self, tx: Tx, who: Worker, agent: str) -> TaskRow | Refused:
+    def _first(self, tx: Tx, who: Worker, agent: AgentId) -> TaskRow | Refused:
         room = who.room
         # A lease that is over may hide a ready task: it ends here as the sweeper would end it.
         for lease in leases.due(tx, _DUE):
             task = tasks.by_stream(tx, lease.task)
             if task is not None and task.room == room:
                 endings.expire(tx, task, lease)
-        found = tasks.first_ready(tx, room, agent)
+        found = tasks.first_ready(tx, room, names_of(tx, agent))
         if found is None:
             stopped = reviews.lock_over(tx, room, None)
             if stopped is not None:
@@ -269,11 +270,15 @@ def _body(
     )
 
 
-def _create(tx: Tx, who: Worker, request: TaskAddRequest, op: Op | None) -> TaskRow:
+def _checked(tx: Tx, room: str, request: TaskAddRequest) -> _Edges:
+    """Return the edges of a task that can be made: what cannot be is no duplicate of anything."""
     if not request.title.strip():
         raise InvalidRequest("title is blank", details={"field": "title"})
+    return _edges(tx, room, request)
+
+
+def _create(tx: Tx, who: Worker, request: TaskAddRequest, edges: _Edges, op: Op | None) -> TaskRow:
     trace_id = TraceId(new_id(tx.now_ms))
-    edges = _edges(tx, who.room, request)
     body = _body(who, request, edges, tasks.next_number(tx, who.room), trace_id)
     event = tasks.create(tx, body, who.actor, op)
     made = tasks.by_stream(tx, event.stream)
