@@ -327,6 +327,21 @@ def test_wk_k1_a_lock_that_stands_for_a_day_is_told_and_can_be_lifted(scene: Sce
     assert list(scene.work()) == ["work"]
 
 
+def test_wk_k8_what_the_policy_stopped_is_told_whatever_its_note_says_by_now(scene: Scene) -> None:
+    session = scene.agent("ann", me())
+    task = scene.claimed("ann", session)["task"]
+    wish = {"room": scene.room, "agent_id": "ann", "session": session, "task": task}
+    for status in [*["in_review", "in_progress"] * 5, "in_review"]:
+        assert "work" in scene.work()
+        scene.hub.post("/v1/work_update", {**wish, "status": status})
+    scene.hub.post("/v1/work_update", {**wish, "note": "nothing to see here"})
+    found = scene.work()[f"task {task} of {scene.place}"]
+    assert found.status is Status.WARN
+    assert found.summary.startswith("blocked by the policy for ")
+    assert scene.follow(found)["task"]["status"] == "in_progress"
+    assert list(scene.work()) == ["work"]
+
+
 def in_review(scene: Scene, name: str, process: ProcessIdentity | None) -> int:
     """Let an agent claim a task and ask for a review of it."""
     session = scene.agent(name, process)

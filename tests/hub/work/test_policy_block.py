@@ -104,3 +104,18 @@ def test_wk_k8_the_operator_passes_on_what_is_blocked(tmp_path: Path, action: st
             assert (await crew.boss.force(1, lease)).task.status == "accepted"
 
     play_with(tmp_path, LIMITS, story)
+
+
+def test_wk_k8_a_force_release_is_a_decision_and_turns_count_anew(tmp_path: Path) -> None:
+    async def story(crew: Crew) -> None:
+        ann, bob = await crew.hire("ann"), await crew.hire("bob")
+        lease = await crew.owned(ann, "in_progress")
+        await by_turns(crew, ann, lease)
+        assert (await ann.show(1)).status == "blocked"
+        await crew.boss.force(1, lease)
+        lease = await bob.claim(1)
+        await bob.update(1, lease, status="in_progress")
+        await turn(crew, "bob")
+        assert (await bob.show(1)).status == "in_progress"
+
+    play_with(tmp_path, LIMITS, story)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         HeldTask,
         LeftTask,
         StandingLock,
+        StoppedTask,
         WaitingTask,
         Worker,
     )
@@ -97,6 +98,7 @@ def work(facts: Facts) -> Iterator[Finding]:
         *_shown("tasks", (_left(each, now) for each in seen.left), "tfx task list"),
         *_shown("reviews", (_review(each, now) for each in seen.reviews), "tfx lease status"),
         *_shown("waits", (_waiting(each, now) for each in seen.waiting), "tfx task list"),
+        *_shown("stops", (_stopped(each, now) for each in seen.stopped), "tfx task list"),
         *_shown("locks", (_lock(each, now) for each in seen.locks), "tfx lease status"),
     ]
     yield from found
@@ -235,6 +237,22 @@ def _waiting(each: WaitingTask, now: _Now) -> Finding | None:
         what,
         {"agent": None if who is None else who.name, "since_s": since_ms // 1000},
         tuple(remedies),
+        MANUAL,
+    )
+
+
+def _stopped(each: StoppedTask, now: _Now) -> Finding:
+    """Return a task that the policy blocked: only a person lets it go on (WK-K8)."""
+    since_ms = now.ms - each.since_ms
+    words = ("update", str(each.task), "--status", "in_progress", "--operator")
+    go_on = command(now.facts.paths.home, "tfx", "task", *words, "--room", Path(each.room))
+    return Finding(
+        now.target(each.room, each.task),
+        Status.WARN,
+        f"blocked by the policy for {age(since_ms)}: its agents did as much as they may, and you"
+        " decide",
+        {"agent": each.assignee, "since_s": since_ms // 1000},
+        (Remedy("let it go on", go_on),),
         MANUAL,
     )
 

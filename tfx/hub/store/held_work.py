@@ -60,6 +60,12 @@ WAITING: Final = (
     "AND NOT EXISTS (SELECT 1 FROM review_leases r WHERE r.task = t.stream "
     "AND r.status = 'active') ORDER BY t.changed_at_ms LIMIT ?"
 )
+STOPPED: Final = (
+    "SELECT t.room, t.number, t.assignee, e.at_ms FROM tasks t JOIN log e ON e.seq = "
+    "(SELECT max(m.seq) FROM log m WHERE m.stream = t.stream AND m.kind = 'task_moved') "
+    "WHERE t.status = 'blocked' AND t.deleted_at_ms IS NULL AND json_extract(e.body, '$.policy') "
+    "ORDER BY e.seq LIMIT ?"
+)
 LOCKS: Final = (
     "SELECT k.room, t.number, k.reason, k.set_by, k.set_at_ms FROM locks k "
     "LEFT JOIN tasks t ON t.stream = k.task "
@@ -133,6 +139,16 @@ class WaitingTask:
 
 
 @dataclass(frozen=True, slots=True)
+class StoppedTask:
+    """A task that the policy blocked at `since_ms`, until a person decides (WK-K8)."""
+
+    room: str
+    task: int
+    assignee: AgentId | None
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class StandingLock:
     """A lock of an open task, or of a room without `task`."""
 
@@ -151,6 +167,7 @@ class HeldWork:
     left: tuple[LeftTask, ...]
     reviews: tuple[HeldReview, ...]
     waiting: tuple[WaitingTask, ...]
+    stopped: tuple[StoppedTask, ...]
     locks: tuple[StandingLock, ...]
 
 
@@ -167,6 +184,7 @@ def look(path: Path) -> HeldWork:
             left=tuple(map(_left, reader.all(LEFT, (MOST,)))),
             reviews=tuple(map(_review, reader.all(REVIEWS, (MOST,)))),
             waiting=tuple(map(_waiting, reader.all(WAITING, (MOST,)))),
+            stopped=tuple(map(_stopped, reader.all(STOPPED, (MOST,)))),
             locks=tuple(map(_lock, reader.all(LOCKS, (MOST,)))),
         )
 
@@ -207,6 +225,12 @@ def _waiting(row: Row) -> WaitingTask:
     room, task, assignee, since, is_held, *rest = row
     who = None if assignee is None else _worker(assignee, rest)
     return WaitingTask(str(room), _whole(task), who, bool(is_held), _whole(since))
+
+
+def _stopped(row: Row) -> StoppedTask:
+    room, task, assignee, since = row
+    name = None if assignee is None else AgentId(str(assignee))
+    return StoppedTask(str(room), _whole(task), name, _whole(since))
 
 
 def _lock(row: Row) -> StandingLock:

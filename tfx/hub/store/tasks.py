@@ -85,8 +85,8 @@ REVISION: Final = (
 FIRST_BODY: Final = "SELECT body FROM log WHERE seq = ?"
 TURNS: Final = (
     "SELECT count(*) FROM invocations WHERE task = ?1 AND kind = 'turn' AND stream > coalesce("
-    "(SELECT max(seq) FROM log WHERE stream = ?1 AND kind = 'task_moved' "
-    "AND json_extract(body, '$.decided')), 0)"
+    "(SELECT max(seq) FROM log WHERE stream = ?1 AND (kind = 'work_forced' "
+    "OR (kind = 'task_moved' AND json_extract(body, '$.decided')))), 0)"
 )
 BLOCKERS: Final = (
     "SELECT o.number FROM blockers b JOIN tasks o ON o.stream = b.blocker WHERE b.task = ? "
