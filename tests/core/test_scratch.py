@@ -64,3 +64,40 @@ def test_d49_what_is_not_surely_of_a_dead_process_of_ours_stays(tmp_path: Path, 
     assert place.lstat()
     if kind == "link":
         assert (tmp_path / "aside" / "inside").exists()
+
+
+LEAVE = """
+import os, threading
+from tfx.core.scratch import scratch
+made, cancelled = threading.Event(), threading.Event()
+def probe():
+    global folder
+    with scratch("probe") as folder:
+        for number in range(2000):
+            (folder / str(number)).mkdir()
+        made.set()
+        cancelled.wait()
+threading.Thread(target=probe, daemon=True).start()
+made.wait()
+CANCEL
+"""
+
+
+REMOVING = """
+cancelled.set()
+while len(os.listdir(folder)) == 2000:
+    pass
+"""
+
+
+@pytest.mark.parametrize("cancel", ["", REMOVING], ids=["inside", "removing"])
+def test_d49_the_folder_of_a_thread_that_is_not_waited_for_goes_at_the_exit(
+    tmp_path: Path, cancel: str
+) -> None:
+    subprocess.run(
+        [sys.executable, "-c", LEAVE.replace("CANCEL", cancel)],
+        env={"TMPDIR": str(tmp_path)},
+        check=True,
+        timeout=60,
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import threading
@@ -304,3 +305,22 @@ def test_u76_a_backup_in_a_named_directory_is_looked_at_while_it_is_there(
     hub.end()
     assert clinic.tfx("setup", "--remove", "--purge", "--yes").code == 0
     assert not noted.exists()
+
+
+def test_u76_the_list_names_the_other_stores_that_hold_backups(
+    clinic: Clinic, hub: RunningHub
+) -> None:
+    assert hub.files.database.exists()
+    for name in ("my backups", "emptied"):
+        store = clinic.home / name
+        made = clinic.tfx("backup", "create", "--backup-dir", str(store), "--json")
+        assert made.code == 0, made.out
+    (directory,) = (clinic.home / "emptied").iterdir()
+    shutil.rmtree(directory)
+    (clinic.home / "emptied/pictures").mkdir()
+    mine = str(clinic.home / "my backups")
+    assert clinic.tfx("backup", "list", "--json").data["elsewhere"] == [mine]
+    told = clinic.tfx("backup", "list").out.partition(": tfx ")[2]
+    words = shlex.split(told.replace("~/", f"{clinic.home}/"))
+    found = clinic.tfx(*words, "--json").data
+    assert (len(found["backups"]), found["elsewhere"]) == (1, [])

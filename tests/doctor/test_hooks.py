@@ -84,6 +84,7 @@ def test_must_show_d104_our_hook_twice_is_repaired_and_undone(
     ]
     assert row(ran, "settings.json", f"~/{SETTINGS}")["status"] == "ok"
     assert settings(clinic) == kept
+    assert clinic.setup("--runs").data["runs"][0]["changes"] == 1  # one file
     undone(clinic, ran)
     assert (clinic.home / SETTINGS).read_bytes() == before
 

@@ -510,3 +510,16 @@ def test_d116_the_network_is_asked_on_request_and_never_worse_than_a_warning(
     ran = clinic.doctor("network")
     assert ran.code == 0
     assert {row["status"] for row in ran.data["rows"]} <= {"ok", "info", "warn"}
+
+
+def test_d103_what_is_right_but_not_recorded_says_so(clinic: Clinic) -> None:
+    place = clinic.paths.state_dir / "setup/manifest.json"
+    document = json.loads(place.read_bytes())
+    lost = document["files"].pop()
+    place.write_text(json.dumps(document))
+    [found] = (
+        each for each in clinic.rows("assets.manifest").values() if lost["path"] in each.target
+    )
+    assert found.status is Status.INFO
+    assert "not recorded" in found.summary
+    assert found.remediation[0].text == "record it"

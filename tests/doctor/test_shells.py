@@ -242,6 +242,16 @@ def a_shell(name: str) -> str:
 
 
 @pytest.mark.shells
+def test_d102_the_file_to_guard_is_one_of_the_user_not_of_the_system(bare: Clinic) -> None:
+    bare.env["SHELL"] = a_shell("zsh")
+    bare.write(".zshenv", "exit 3\n")
+    found = bare.rows("shell.rc")
+    for mode in ("zsh -c", "zsh -lc", "zsh -ic", "zsh -lic"):
+        assert found[mode].summary.startswith("exited:")
+        assert "guard that part of ~/.zshenv" in texts(found[mode])
+
+
+@pytest.mark.shells
 def test_must_show_claude_only_on_the_path_of_an_interactive_zsh(tmp_path: Path) -> None:
     clinic = Clinic(tmp_path, "claude")
     clinic.env["SHELL"] = a_shell("zsh")

@@ -64,6 +64,15 @@ def test_s71_no_verb_of_a_client_is_run(machine: Machine) -> None:
     assert set(log.read_text("utf-8").splitlines()) == {"--version"}
 
 
+def test_s13_a_version_that_is_not_asked_for_is_not_called_unknown(machine: Machine) -> None:
+    for package in (machine.root / "agents").rglob("package.json"):
+        package.unlink()
+    machine.setup()
+    said = machine.tfx("setup").out
+    assert "Claude Code" in said
+    assert "version unknown" not in said
+
+
 def test_s18_status_line_names_interpreter_and_script_by_absolute_path(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "claude", home="my $HOME 가 'q'")
     assert machine.setup().code == 0

@@ -51,16 +51,26 @@ def list_backups(ctx: typer.Context, backup_dir: LyingIn = None) -> None:
     """List the backups, newest first."""
 
     def feature(screen: Screen, paths: Paths) -> Result[Shelf]:
-        from tfx.upgrade import shelf
+        from tfx.upgrade import shelf, stores
 
         del screen
-        return shelf.listed(_store(paths, backup_dir))
+        others = stores.others(paths) if backup_dir is None else ()
+        return shelf.listed(_store(paths, backup_dir), others)
 
     def render(screen: Screen, data: Shelf) -> None:
         if not data.backups:
             screen.line(f"no backups in {data.store}")
         for row in data.backups:
             _show(screen, row)
+        if data.elsewhere:
+            from pathlib import Path
+
+            from tfx.doctor.words import command
+
+            words = ("tfx", "backup", "list", "--backup-dir")
+            for store in data.elsewhere:
+                look = command(Path(screen.home), *words, Path(store))
+                screen.line(f"others lie in {store}: {look}", sign="info")
 
     finish(ctx, "backup list", feature, render)
 

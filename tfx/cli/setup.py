@@ -165,14 +165,15 @@ _SIGN_OF = {
 
 def _render_setup(screen: Screen, data: SetupData) -> None:
     for agent in data.agents:
-        version = agent.version or "version unknown"
+        # a version that no file states is not asked for again: nothing is told of it
+        name = agent.label if agent.version is None else f"{agent.label} {agent.version}"
         if not agent.installed:
             screen.line(f"{agent.label}: not on PATH", sign="warn")
         elif agent.selected:
-            screen.line(f"{agent.label} {version}", sign="ok")
+            screen.line(name, sign="ok")
         else:
             note = agent.note or "left out"
-            screen.line(f"{agent.label} {version} (left as it is: {note})", sign="info")
+            screen.line(f"{name} (left as it is: {note})", sign="info")
     for row in data.actions:
         if row.status in {"unchanged", "skipped"} and not screen.wishes.verbose:
             continue

@@ -5,11 +5,13 @@ Knows nothing of what is put into them.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,20 +21,49 @@ from typing import Final
 
 _STALE_S: Final = 3600  # far above the longest time-out of a probe
 _NAME: Final = re.compile(r"tfx-[a-z]+-(?P<pid>\d+)-\w+")
+_TRIES: Final = 5  # a process that was killed may write its last while its folder goes
+_TRY_AGAIN_S: Final = 0.02
+
+_open: Final[set[Path]] = set()
+_changing: Final = threading.RLock()
 
 
 @contextmanager
 def scratch(purpose: str) -> Iterator[Path]:
     """Give a private folder in TMPDIR and remove it; first those that dead processes left there.
 
-    `purpose` is a word of small letters.
+    `purpose` is a word of small letters. The end of the interpreter removes the folders of
+    threads that it does not wait for.
     """
     place = Path(tempfile.gettempdir())
     _sweep(place)
-    with tempfile.TemporaryDirectory(
-        prefix=f"tfx-{purpose}-{os.getpid()}-", dir=place, ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+    with _changing:
+        _at_exit()
+        folder = Path(tempfile.mkdtemp(prefix=f"tfx-{purpose}-{os.getpid()}-", dir=place))
+        _open.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _open.discard(folder)
+
+
+@cache
+def _at_exit() -> None:
+    atexit.register(_remove_open, os.getpid())
+
+
+def _remove_open(pid: int) -> None:
+    """Remove what is open when the process ends: an interrupt leaves threads in the middle."""
+    if os.getpid() != pid:  # a forked child: they are its parent's
+        return
+    _changing.acquire()  # and never released: no thread makes another one from here on
+    for folder in tuple(_open):
+        for _ in range(_TRIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                break
+            time.sleep(_TRY_AGAIN_S)
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -84,9 +84,11 @@ class Story:
 
     @property
     def items(self) -> int:
-        """How many files and entries it changed, counted as the run's own report did."""
-        changes = [*self.records, *(change for intent in self.done for change in intent.changes)]
-        return sum(isinstance(change.record, FileRecord | EntryRecord) for change in changes)
+        """How many files and entries it changed, counted as the run's own report did.
+
+        A file that was changed without an item of its own, a repeated hook taken out, is one.
+        """
+        return _items(self.records) + sum(max(1, _items(each.changes)) for each in self.done)
 
     @property
     def edited_shared_files(self) -> bool:
@@ -96,6 +98,10 @@ class Story:
             and any(isinstance(change.record, EntryRecord) for change in intent.changes)
             for intent in self.done
         )
+
+
+def _items(changes: Sequence[Change]) -> int:
+    return sum(isinstance(change.record, FileRecord | EntryRecord) for change in changes)
 
 
 class Journal:

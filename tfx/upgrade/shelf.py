@@ -18,6 +18,8 @@ from tfx.upgrade.model import Phase, Receipt, Task
 from tfx.upgrade.orders import Places, Told, phased, with_hub_stopped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tfx.core.paths import Paths
 
 
@@ -48,10 +50,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The backups of a store, newest first."""
+    """The backups of a store, newest first; `elsewhere` are other stores that hold some."""
 
     store: str
     backups: tuple[Row, ...]
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +75,16 @@ class Pruned:
     dry_run: bool
 
 
-def listed(store: Path) -> Result[Shelf]:
-    """List every backup; a damaged one is a warning (U-76)."""
+def listed(store: Path, others: Sequence[Path] = ()) -> Result[Shelf]:
+    """List every backup; a damaged one is a warning (U-76). Of `others` only names are told."""
     rows = tuple(_row(each) for each in reversed(backup.directories(store)))
     rows = tuple(sorted(rows, key=lambda row: row.made_at_ms or 0, reverse=True))
     problems = tuple(_damaged(row) for row in rows if row.health is Health.DAMAGED)
-    return Result(Shelf(str(store), rows), Status.WARNING if problems else Status.OK, problems)
+    elsewhere = tuple(
+        str(each) for each in others if any(map(manifest.read, backup.directories(each)))
+    )
+    status = Status.WARNING if problems else Status.OK
+    return Result(Shelf(str(store), rows, elsewhere), status, problems)
 
 
 def verify(paths: Paths, store: Path, names: list[str], told: Told) -> Result[Verified]:

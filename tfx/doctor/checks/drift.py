@@ -46,7 +46,10 @@ def differs(facts: Facts, action: Action, target: str | None = None) -> Finding:
             close = command(facts.paths.home, "chmod", mode.lstrip("0"), action.path)
             remedies = (Remedy("close it", close), *remedies)
     elif repair.actions:
-        word = "repair it" if repair.fix_class is FixClass.AUTO else "repair it, after a yes"
+        verb = "repair it"
+        if reason == "identical":  # a manifest that was lost, moved or damaged
+            words, verb = "is as tfx makes it, and not recorded as its own", "record it"
+        word = verb if repair.fix_class is FixClass.AUTO else f"{verb}, after a yes"
         remedies = (Remedy(word, "tfx doctor --fix"),)
     return Finding(
         target or facts.paths.display(action.path) + _key(action),

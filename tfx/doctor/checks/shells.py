@@ -56,7 +56,7 @@ def _shown_cell(cell: Cell) -> dict[str, JsonValue]:
 _MEANS = {
     "timeout": "did not answer in time",
     "exited": "ended in its start-up files",
-    "replaced": "was replaced by another program (`exec`), or its output was redirected",
+    "replaced": "was replaced (`exec`) or ended (`exit 0`), or its output was redirected",
     "flood": "flooded its output",
     "no-path": "does not export PATH, so the programs it starts have none",
     "spawn-error": "could not be started",
@@ -87,10 +87,12 @@ def _unanswered_remedies(facts: Facts, cell: Cell, reason: str) -> Iterator[Reme
     if reason == "no-path":
         yield Remedy("export it in the start-up file", "export PATH", cell.shell)
     elif cell.startup_files and reason in {"timeout", "exited", "replaced", "flood"}:
-        last = cell.startup_files[-1]
+        home = facts.paths.home
+        yours = [file for file in cell.startup_files if file.is_relative_to(home)]
+        last = (yours or cell.startup_files)[-1]  # what the system brings is seldom the cause
         yield Remedy(
             f"guard that part of {last}: tfx starts shells with TFX_RESOLVING_ENVIRONMENT=1",
-            command(facts.paths.home, "less", last),
+            command(home, "less", last),
         )
         if reason == "timeout":
             yield Remedy("or give it more time", "tfx doctor shell.rc --timeout 30")
