@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfx.cli.durations import duration, milliseconds_of
+from tfx.cli.durations import duration, milliseconds_of, milliseconds_within
 from tfx.errors import InvalidRequest
+from tfx.hub.wire.work import WORK_TTL_MS
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,13 @@ def test_a_length_of_time_is_shown_in_its_largest_unit() -> None:
     assert [duration(ms) for ms in (40, 12_900, 3_599_000, 10_800_000, 200_000_000)] == [
         *("40 ms", "12 s", "59 min", "3 h", "2 d"),
     ]
+
+
+@pytest.mark.parametrize(("text", "word"), [("5s", "short"), ("8d", "long")])
+def test_a_length_outside_of_its_limits_is_refused_in_words_of_the_command_line(
+    text: str, word: str
+) -> None:
+    assert milliseconds_within("7d", "--ttl", *WORK_TTL_MS) == 7 * 86_400_000
+    with pytest.raises(InvalidRequest) as refused:
+        milliseconds_within(text, "--ttl", *WORK_TTL_MS)
+    assert refused.value.message == f"--ttl: {text} is too {word}; 10 s to 7 d are allowed"

@@ -299,14 +299,18 @@ def leases(scene: Scene) -> list[Any]:
     return found
 
 
-def test_a_task_given_to_a_name_that_nobody_has_is_told_after_an_hour(scene: Scene) -> None:
+@pytest.mark.parametrize("by", ["assignee", "label"])
+def test_a_task_given_to_a_name_that_nobody_has_is_told_after_an_hour(
+    scene: Scene, by: str
+) -> None:
     number = scene.task()
-    given = {"room": scene.room, "task": number, "status": "assigned", "assignee": "zoe"}
+    given = {"room": scene.room, "task": number, "status": "assigned", by: "zoe"}
     scene.hub.call("work_update", operator=True, **given)
     assert list(scene.work()) == ["work"]
     scene.silent(2)
     found = scene.work()[f"task {number} of {scene.place}"]
     assert (found.status, "whom the hub does not know" in found.summary) == (Status.WARN, True)
+    assert scene.follow(found)["task"]["status"] == "accepted"
 
 
 def test_wk_k1_a_lock_that_stands_for_a_day_is_told_and_can_be_lifted(scene: Scene) -> None:

@@ -1,6 +1,6 @@
 """Lengths of time as people type and read them: `4h`, `1h30m`, `45s`, or plain seconds.
 
-Knows no limits: what is too short or too long is a matter of the one who is asked.
+Knows no limits of its own: what is too short or too long says the one who asks.
 """
 
 from __future__ import annotations
@@ -24,6 +24,22 @@ def duration(ms: int) -> str:
         if ms >= size:
             return f"{ms // size} {unit}"
     return f"{ms} ms"
+
+
+def milliseconds_within(text: str, option: str, least_ms: int, most_ms: int) -> int:
+    """Return a length of time as `milliseconds_of` does, refused outside of its limits.
+
+    Raises InvalidRequest `usage`, naming the option and the limits.
+    """
+    given = milliseconds_of(text, option)
+    if least_ms <= given <= most_ms:
+        return given
+    what = "short" if given < least_ms else "long"
+    raise InvalidRequest(
+        f"{option}: {text} is too {what}; {duration(least_ms)} to {duration(most_ms)} are allowed",
+        code="usage",
+        details={"field": option},
+    )
 
 
 def milliseconds_of(text: str, option: str) -> int:

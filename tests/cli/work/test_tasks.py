@@ -310,3 +310,5 @@ def test_wk_t10_a_task_that_is_given_to_a_name_shows_the_name(person: Person) ->
     given = ("--status", "assigned", "--label", "Bob", "--operator")
     assert "\n  of        Bob\n" in person.tfx("task", "update", "1", *given).out
     assert "\n  of        Bob\n" in person.tfx("task", "show", "1").out
+    assert "(Bob)" in person.tfx("task", "list").out
+    assert "Bob, no lease" in person.tfx("task", "board").out

@@ -77,8 +77,9 @@ def publish(
     """
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[PublishResult]]:
-        from tfx.cli.durations import milliseconds_of
+        from tfx.cli.durations import milliseconds_within
         from tfx.cli.hub.calls import agent_of, body_of, call
+        from tfx.hub.wire.fields import TTL_MS
         from tfx.hub.wire.messages import PublishResult
 
         fields = {
@@ -87,7 +88,7 @@ def publish(
             "topic": topic,
             "payload": body_of(text, payload),
             "priority": priority,
-            "ttl_ms": milliseconds_of(ttl, "--ttl"),
+            "ttl_ms": milliseconds_within(ttl, "--ttl", *TTL_MS),
             "deferred": deferred,
             "correlation_id": correlation_id,
             "trace_id": trace_id,
@@ -128,8 +129,9 @@ def ask(
     """
 
     def feature(screen: Screen, paths: Paths) -> Result[Answered[AskResult]]:
-        from tfx.cli.durations import milliseconds_of
+        from tfx.cli.durations import milliseconds_within
         from tfx.cli.hub.calls import agent_of, call, milliseconds, object_of, text_of
+        from tfx.hub.wire.fields import TTL_MS
         from tfx.hub.wire.messages import AskResult
 
         screen.progress(f"waiting for {to}")
@@ -140,7 +142,7 @@ def ask(
             "question": text_of(question),
             "payload": None if payload is None else object_of(text_of(payload), "--payload"),
             "priority": priority,
-            "ttl_ms": milliseconds_of(ttl, "--ttl"),
+            "ttl_ms": milliseconds_within(ttl, "--ttl", *TTL_MS),
             "await_response_ms": milliseconds(wait),
             "deferred": deferred,
             "trace_id": trace_id,

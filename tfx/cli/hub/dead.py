@@ -67,11 +67,16 @@ def replay(
     """Send a dead letter again as a new message of the same trace."""
 
     def feature(_screen: Screen, paths: Paths) -> Result[Answered[DeadReplayResult]]:
-        from tfx.cli.durations import milliseconds_of
+        from tfx.cli.durations import milliseconds_within
         from tfx.cli.hub.calls import call
+        from tfx.hub.wire.fields import TTL_MS
         from tfx.hub.wire.views import DeadReplayResult
 
-        fields = {"message_id": message_id, "ttl_ms": milliseconds_of(ttl, "--ttl"), "op_id": op_id}
+        fields = {
+            "message_id": message_id,
+            "ttl_ms": milliseconds_within(ttl, "--ttl", *TTL_MS),
+            "op_id": op_id,
+        }
         return call(paths, "dead_replay", fields, DeadReplayResult)
 
     def render(screen: Screen, data: Answered[DeadReplayResult]) -> None:

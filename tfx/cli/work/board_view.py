@@ -72,6 +72,8 @@ def _facts(task: TaskLine, lease: LeaseView | None) -> Iterator[str]:
         yield task.holder
     elif task.agent_id is not None:
         yield f"{task.agent_id}, no lease"
+    elif task.label is not None:
+        yield f"{task.label}, no lease"
     if task.reviewer is not None:
         yield f"review by {task.reviewer}"
     waits = standing(task.waits_for, ready=task.ready)

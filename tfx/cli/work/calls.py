@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from tfx.cli.durations import milliseconds_of
+from tfx.cli.durations import milliseconds_within
 from tfx.cli.hub.calls import Answered
 from tfx.cli.work.conflicts import helped
 from tfx.cli.work.who import Speaker, Wishes, absolute, board_of, speaker
 from tfx.errors import InvalidRequest, TfxError
 from tfx.hub.client import HubClient
+from tfx.hub.wire.work import WORK_TTL_MS
 from tfx.result import Result
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def words_of(kind: type[E], given: Iterable[str] | None, option: str) -> list[st
 
 def ttl_of(text: str | None) -> int | None:
     """Return `--ttl` in milliseconds."""
-    return None if text is None else milliseconds_of(text, "--ttl")
+    return None if text is None else milliseconds_within(text, "--ttl", *WORK_TTL_MS)
 
 
 def path_of(text: str | None) -> str | None:

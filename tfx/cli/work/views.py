@@ -34,7 +34,7 @@ def show_list(screen: Screen, data: TaskListResult) -> None:
                 task.status.value,
                 str(task.priority),
                 safe(task.title),
-                task.holder or (f"({task.agent_id})" if task.agent_id else ""),
+                task.holder or _given(task.agent_id or task.label),
                 task.reviewer or "",
                 standing(task.waits_for, ready=task.ready),
             )
@@ -73,6 +73,10 @@ def show_task(screen: Screen, task: TaskView) -> None:
                 screen.line(f"    {safe(line)}")
     if task.detail and len(task.detail) < task.detail_chars:
         screen.line(f"    … of {task.detail_chars} characters: tfx task show {task.task}")
+
+
+def _given(name: str | None) -> str:
+    return "" if name is None else f"({safe(name)})"
 
 
 def _facts(task: TaskView) -> Iterator[tuple[str, str | None]]:

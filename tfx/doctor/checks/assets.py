@@ -87,7 +87,11 @@ def _moved_home(facts: Facts) -> Iterator[Finding]:
         f"setup was run in another home, which is gone: what it recorded lies below {old}",
         {"recorded": [str(place) for place in sorted(lost)], "home": str(facts.paths.home)},
         (
-            Remedy("if HOME is right now, install it here", "tfx setup"),
+            Remedy(
+                "if HOME is right now, install it here; hooks and a status line that name the old"
+                " place are then yours to delete",
+                "tfx setup",
+            ),
             Remedy("else set HOME to the old directory and look again"),
         ),
         MANUAL,

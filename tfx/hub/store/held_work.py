@@ -36,12 +36,14 @@ LEASES: Final = (
     + "WHERE l.status = 'active' ORDER BY l.created_at_ms LIMIT ?"
 )
 LEFT: Final = (
-    "SELECT t.room, t.number, t.assignee, t.status, "  # noqa: S608  (column names)
+    "SELECT t.room, t.number, coalesce(t.assignee, t.label), t.status, "  # noqa: S608  (columns)
     f"max(t.changed_at_ms, coalesce(a.ended_at_ms, 0)), a.id IS NOT NULL, {_AGENT} FROM tasks t "
-    + _OF_AGENT.format(key="t.assignee")
+    + _OF_AGENT.format(key="coalesce(t.assignee, t.label)")
     + "WHERE t.status IN ('assigned', 'in_progress', 'blocked') AND t.deleted_at_ms IS NULL "
     "AND t.closed_at_ms IS NULL "
-    "AND t.assignee IS NOT NULL AND NOT EXISTS (SELECT 1 FROM work_leases l "
+    "AND (t.assignee IS NOT NULL OR (t.label IS NOT NULL AND NOT EXISTS (SELECT 1 FROM agents g "
+    "WHERE g.retired_at_ms IS NULL AND json_extract(g.metadata, '$.label') = t.label))) "
+    "AND NOT EXISTS (SELECT 1 FROM work_leases l "
     "WHERE l.task = t.stream AND l.status = 'active') ORDER BY t.changed_at_ms LIMIT ?"
 )
 REVIEWS: Final = (
@@ -102,7 +104,8 @@ class HeldTask:
 class LeftTask:
     """A task that is somebody's and that nobody holds; not one that waits for its review.
 
-    `left_ms` is when it last changed or the session of its assignee ended.
+    `left_ms` is when it last changed or the session of its assignee ended. One that is given to a
+    name alone has it as its assignee, unless an agent is registered by that name as its label.
     """
 
     room: str

@@ -86,7 +86,9 @@ IdText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 LongText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=20_000)]
 ShortText: TypeAlias = Annotated[str, Meta(max_length=2_000)]
 PriorityLevel: TypeAlias = Annotated[int, Meta(ge=1, le=9)]
-TtlMs: TypeAlias = Annotated[int, Meta(ge=1_000, le=86_400_000)]
+TTL_MS: Final = (1_000, 86_400_000)
+"""The shortest and the longest time to live of a message."""
+TtlMs: TypeAlias = Annotated[int, Meta(ge=TTL_MS[0], le=TTL_MS[1])]
 WaitMs: TypeAlias = Annotated[int, Meta(ge=0, le=45_000)]
 MaxBytes: TypeAlias = Annotated[int, Meta(ge=1_024, le=262_144)]
 Whole: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]

@@ -5,7 +5,7 @@ Data only; it knows neither how they are carried nor how they are done.
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
@@ -41,7 +41,9 @@ Detail: TypeAlias = Annotated[str, Meta(max_length=20_000)]
 Link: TypeAlias = Annotated[str, Meta(min_length=1, max_length=500)]
 Blockers: TypeAlias = Annotated[tuple[TaskNumber, ...], Meta(max_length=100)]
 Epoch: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-WorkTtlMs: TypeAlias = Annotated[int, Meta(ge=10_000, le=7 * 86_400_000)]
+WORK_TTL_MS: Final = (10_000, 7 * 86_400_000)
+"""The shortest and the longest time to live of a lease."""
+WorkTtlMs: TypeAlias = Annotated[int, Meta(ge=WORK_TTL_MS[0], le=WORK_TTL_MS[1])]
 Session: TypeAlias = Annotated[IdText, Meta(description="lease_id of register")]
 
 
@@ -134,6 +136,7 @@ class TaskLine(Response, frozen=True, kw_only=True):
     title: str
     priority: int
     agent_id: AgentId | None
+    label: str | None
     holder: AgentId | None
     reviewer: AgentId | None
     ready: bool

@@ -147,6 +147,7 @@ def line(source: Tx | Reader, row: TaskRow) -> TaskLine:
         title=row.title,
         priority=row.priority,
         agent_id=row.assignee,
+        label=row.label,
         holder=None if held is None else held.agent,
         reviewer=None if review is None else review.agent,
         ready=not reasons,
