@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clock import JUMP_S
+from tests.clock import ASLEEP, JUMP_S
 from tests.prompts import PROMPTS
 from tests.route.fakes import HELPS, Bench, fields_of, output_of, wait_until
 from tests.support import TFX
@@ -139,7 +139,7 @@ def test_r5_the_time_out_ends_the_group_and_what_left_it(bench: Bench) -> None:
 
 def test_r5_an_agent_that_obeys_term_ends_at_once_with_its_own_code(bench: Bench) -> None:
     bench.install("codex")
-    bench.behave('trap "exit 3" TERM; sleep 300 & : >"$FAKE_DIR/late"; wait')
+    bench.behave(f'trap "exit 3" TERM; sleep 300 & {ASLEEP}; : >"$FAKE_DIR/late"; wait')
     bench.late_when_told()
     data = bench.json("executor", "work", "--timeout", "1")
     assert bench.processes() == []
