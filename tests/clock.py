@@ -17,7 +17,7 @@ from tfx.core import listen, streaming
 
 JUMP_S = 1_000.0
 ASLEEP = 'until read -r name </proc/$!/comm && [ "$name" = sleep ]; do :; done'
-"""Shell: wait until the `sleep` just begun is one: before, the copy of the shell may lose a TERM."""
+"""Shell: wait until the `sleep` just begun is one; the copy of the shell may lose a TERM."""
 
 # Put into a HOME of its own as `sitecustomize.py` on PYTHONPATH: the clock of a whole command.
 # It stands still until the file exists, then it is late by a jump; with GOES_ON it goes on from
