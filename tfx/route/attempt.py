@@ -6,6 +6,7 @@ Knows neither roles nor records; it is told what to run, where, and for how long
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -110,7 +111,7 @@ def _watched(order: Order, files: Files, interrupts: Interrupts, watch: _Watch) 
             code = _NOT_STARTED[isinstance(error, FileNotFoundError)]
             return Ended(code, 0.0, why=f"cannot be started: {error.strerror or error}")
         relay.begin()
-        ended_itself = _wait(agent, order.timeout_s, interrupts)
+        ended_itself = _wait(agent, started + order.timeout_s, interrupts)
         left = agent.exit_code()
         is_done = ended_itself and left == 0
         if is_done:
@@ -133,16 +134,15 @@ def _as_shells_say(code: int | None) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _wait(agent: Session, timeout_s: float, interrupts: Interrupts) -> bool:
-    """Wait for the agent; False at the time-out or an interrupt."""
-    deadline = time.monotonic() + timeout_s
+def _wait(agent: Session, deadline: float, interrupts: Interrupts) -> bool:
+    """Wait for the agent; False at the deadline (monotonic, in seconds) or an interrupt."""
     with contextlib.ExitStack() as stack:
         ready: list[int] = [interrupts.fd]
         step_s = _POLL_S
         with contextlib.suppress(AttributeError, OSError):  # Linux; elsewhere it is polled
             ready.append(os.pidfd_open(agent.pid))
             stack.callback(os.close, ready[-1])
-            step_s = timeout_s
+            step_s = math.inf
         while agent.exit_code() is None:
             left = deadline - time.monotonic()
             if left <= 0 or interrupts.signum is not None:
